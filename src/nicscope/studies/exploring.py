@@ -21,7 +21,6 @@ from nicscope.config.glossary import meaning_of
 from nicscope.config.platform import load_platform
 from nicscope.config.toml_files import is_path
 from nicscope.drivers.replay import replay
-from nicscope.drivers.replay.columns import ROWS
 from nicscope.drivers.replay.page_numbering import NO_GRAIN
 from nicscope.errors import StudyError, did_you_mean, printable
 from nicscope.inputs import STDIN
@@ -30,6 +29,7 @@ from nicscope.studies.replaying import with_price
 from nicscope.studies.size_search import LINES
 from nicscope.studies.size_survey import Grids, grids
 from nicscope.studies.sizing import at_shape, follows, grid_of
+from nicscope.studies.sources import chunks_until
 from nicscope.studies.sweep.sweeping import load
 from nicscope.studies.workers import Stopped
 
@@ -209,12 +209,15 @@ class Passes:
     def _batches(self) -> Iterator[Any]:
         """The trace in batches; ``Stopped`` if a more urgent pass is scheduled."""
         assert self._columns is not None
-        for begin in range(0, len(self._columns.node), ROWS):
+
+        def stopped() -> bool:
             running = self._running
-            if self._over or (self._wishes and running is not None and not running[1]):
-                raise Stopped
-            yield self._columns.rows(begin, begin + ROWS)
-            self._done = min(begin + ROWS, len(self._columns.node))
+            is_wanted = running is None or running[1]
+            return self._over or (bool(self._wishes) and not is_wanted)
+
+        for piece in chunks_until(stopped, [self._columns]):
+            yield piece
+            self._done += len(piece.node)
 
 
 DESIGN = "design"

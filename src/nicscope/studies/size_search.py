@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from nicscope.config.design import USES, Scheme, design_names, load_design, with_settings
 from nicscope.config.platform import load_platform
 from nicscope.drivers.replay import replay
-from nicscope.drivers.replay.columns import ROWS
 from nicscope.errors import StudyError
 from nicscope.nic.layout import new_cache, new_table, region_bytes
 from nicscope.studies.replaying import Priced, Subject, with_price
@@ -26,8 +25,8 @@ from nicscope.studies.sizing import (
     pick,
     replay_command,
 )
-from nicscope.studies.sources import named
-from nicscope.studies.workers import Stopped, threaded
+from nicscope.studies.sources import chunks_until, named
+from nicscope.studies.workers import threaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -674,20 +673,11 @@ class Counter:
         if not sampled:
             batches = self._passes.over(self._trace, len(designs))
         page_size = self._trace.metadata.page_size
-        results = replay(_chunks_until(stopped, batches), designs, kinds=False, page_size=page_size)
+        results = replay(chunks_until(stopped, batches), designs, kinds=False, page_size=page_size)
         return [
             with_price(result, family.subject.platform)
             for (family, _), result in zip(share, results, strict=True)
         ]
-
-
-def _chunks_until(stopped: Callable[[], bool], batches: Iterable[Requests]) -> Iterator[Requests]:
-    """``batches`` in chunks for replay; ``Stopped`` soon after ``stopped()``."""
-    for batch in batches:
-        for begin in range(0, len(batch.length), ROWS):
-            if stopped():
-                raise Stopped
-            yield type(batch)._make(column[begin : begin + ROWS] for column in batch)
 
 
 def explore(

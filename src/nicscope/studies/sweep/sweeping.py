@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.replay.columns import ROWS
 from nicscope.drivers.replay.engine import Replayer, alignments_for
 from nicscope.drivers.replay.rnic import follows_registrations, lowest_addresses, registers_ahead
 from nicscope.errors import StudyError, TraceError
 from nicscope.kernel.fingerprint import package_stamp
 from nicscope.memory_limit import check_memory
 from nicscope.nic.translate.book import COUNT_NAMES
+from nicscope.studies.sources import chunks_until
 from nicscope.studies.sweep.table import (
     TALLIED,
     UNKNOWN,
@@ -33,7 +33,7 @@ from nicscope.studies.sweep.table import (
     table_output,
     write_table,
 )
-from nicscope.studies.workers import Stopped, threaded
+from nicscope.studies.workers import threaded
 from nicscope.traces.columns import requests_in
 from nicscope.traces.folders import placed
 from nicscope.traces.reader import open_trace
@@ -67,17 +67,6 @@ class Columns(NamedTuple):
     address: NDArray[np.uint64]
     length: NDArray[np.uint32]
 
-    def rows(self, begin: int, end: int) -> Columns:
-        """Those rows, as views."""
-        rows = slice(begin, end)
-        return Columns(
-            self.node[rows],
-            self.pid[rows],
-            self.receive[rows],
-            self.address[rows],
-            self.length[rows],
-        )
-
 
 class RowColumns(NamedTuple):
     """Columns of a trace with registrations, 51 bytes a row; see ``schema.Rows``."""
@@ -97,10 +86,6 @@ class RowColumns(NamedTuple):
     def kind(self) -> NDArray[np.uint8]:
         """As of ``schema.Rows``."""
         return kinds_of(self.op)
-
-    def rows(self, begin: int, end: int) -> RowColumns:
-        """Those rows, as views."""
-        return RowColumns._make(column[begin:end] for column in self)
 
 
 _TYPES: dict[type[Columns | RowColumns], tuple[str, ...]] = {
@@ -164,7 +149,7 @@ def tally(
     lowest = lowest_addresses(_requests(columns, stopped)) if registers_ahead(designs) else None
     alignments = alignments_for(_requests(columns, stopped), designs, page_size)
     replayer = Replayer(designs, kinds, page_size, alignments, lowest, by_region)
-    for piece in _pieces(columns, stopped) if by_region else _requests(columns, stopped):
+    for piece in chunks_until(stopped, [columns]) if by_region else _requests(columns, stopped):
         replayer.feed(piece)
     requested = sum(int(one.length.sum(dtype=np.int64)) for one in _requests(columns, stopped))
     return [
@@ -185,21 +170,11 @@ def _registrations(columns: Columns | RowColumns) -> int:
     return int(np.count_nonzero(columns.op >= FIRST_REGISTRATION))
 
 
-def _pieces(
-    columns: Columns | RowColumns, stopped: Callable[[], bool]
-) -> Iterator[Columns | RowColumns]:
-    """All rows in chunks for replay; ``Stopped`` soon after ``stopped()``."""
-    for begin in range(0, len(columns.node), ROWS):
-        if stopped():
-            raise Stopped
-        yield columns.rows(begin, begin + ROWS)
-
-
 def _requests(
     columns: Columns | RowColumns, stopped: Callable[[], bool]
 ) -> Iterator[Columns | Requests]:
     """The requests in chunks for replay."""
-    for piece in _pieces(columns, stopped):
+    for piece in chunks_until(stopped, [columns]):
         yield piece if isinstance(piece, Columns) else requests_in(piece)
 
 

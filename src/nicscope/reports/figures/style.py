@@ -30,7 +30,7 @@ FAINT = "#D9D9D9"
 WIDTH, HEIGHT = 12.8, 7.2
 FRAME_HEIGHT, ROW_HEIGHT = 2.8, 0.4
 FEWEST_ROWS = 2
-MOST_PANELS = 6
+MOST_PANELS, MOST_COLUMNS = 6, 3
 LONG_TITLE = 70  # characters
 PAD = 0.12  # inches around everything
 DPI = 150
@@ -91,11 +91,9 @@ def row_sheet(
     return figure, axes
 
 
-def new_panels(
-    count: int, title: str, most_columns: int = 3, **shared: Any
-) -> tuple[Figure, list[Axes], int]:
+def new_panels(count: int, title: str, **shared: Any) -> tuple[Figure, list[Axes], int]:
     """A figure with ``count`` panels, and how many stand side by side."""
-    columns = min(most_columns, math.ceil(math.sqrt(count)))
+    columns = min(MOST_COLUMNS, math.ceil(math.sqrt(count)))
     figure, every = sheet(title, math.ceil(count / columns), columns, **shared)
     for axes in every[count:]:
         axes.set_visible(False)

@@ -68,7 +68,7 @@ def print_held(trace: Path) -> None:
     """
     from nicscope.config.design import load_design, with_settings
     from nicscope.drivers.replay import columns as partition
-    from nicscope.studies.sweep.table import load, tally
+    from nicscope.studies.sweep.sweeping import load, tally
     from nicscope.traces.reader import open_trace
 
     columns = load(open_trace(trace))

@@ -16,7 +16,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING
 
-from nicscope.studies.latency.ping_pong import Setting, ping_pong
+from nicscope.studies.latency import Setting, ping_pong
 
 if TYPE_CHECKING:
     from collections.abc import Callable

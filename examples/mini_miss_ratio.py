@@ -31,7 +31,7 @@ def main() -> None:
 
 def draw(target: Path) -> None:
     """Draw every size at every tenth of the ratio, as the paper's Figure 4."""
-    from nicscope.reports.figures.latency import draw_miss_ratio
+    from nicscope.reports.figures.messages import draw_miss_ratio
     from nicscope.reports.figures.style import save
 
     sizes = (64, 1024, 4096, 16384, 65536)

@@ -19,8 +19,7 @@ from rich.text import Text
 
 from nicscope.config.toml_files import open_shelf
 from nicscope.errors import StudyError, did_you_mean
-from nicscope.reports.printing import show
-from nicscope.reports.table import Rows
+from nicscope.reports.printing import Rows, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

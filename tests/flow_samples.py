@@ -8,9 +8,8 @@ import pytest
 
 from nicscope.config.costs import Evidence, Origin, UnitCost
 from nicscope.config.platform import Platform
-from nicscope.studies.flow import question
-from nicscope.studies.flow.question import ask
-from nicscope.studies.flow.report import report
+from nicscope.studies import flow
+from nicscope.studies.flow import ask, report
 
 # Picoseconds; round numbers, in the range of machines of 1997.
 COSTS = {
@@ -56,7 +55,7 @@ def made_up(name, absent=()):
 def asked(**changes):
     """A question in the words of the command line, on made-up platforms."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(question, "load_platform", made_up)
+        patch.setattr(flow, "load_platform", made_up)
         return ask(**({"platform": "lab"} | changes))
 
 

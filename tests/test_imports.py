@@ -24,7 +24,7 @@ GROUND = {
 MODELS = {"memory", "nic", "fabric", "host"}
 STARTING = {"cli", "config", "errors", "inputs", "library", "outputs", "__main__", "__init__"}
 # How tables and paragraphs are laid out: below whatever has some, so a floor of its own.
-LAYOUT = {f"reports/{name}.py" for name in ("page", "printing", "table")}
+LAYOUT = {f"reports/{name}.py" for name in ("page", "printing")}
 DRIVING = GROUND | MODELS | {"config"}
 OPEN = {"__main__", "__init__"}  # the package itself names what is public, wherever it lies
 MAY_IMPORT = {

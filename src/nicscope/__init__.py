@@ -55,10 +55,9 @@ if TYPE_CHECKING:
         register,
     )
     from nicscope.library.reproduce import reproduce
-    from nicscope.library.simulate import simulate
+    from nicscope.library.simulate import run_verbs, simulate
     from nicscope.library.traces import open_trace
     from nicscope.library.translation import curve, replay, size, sweep
-    from nicscope.library.verbs import run_verbs
     from nicscope.reports.result import Report
     from nicscope.traces.reader import Trace
 
@@ -132,9 +131,8 @@ _HOMES = {
         *("rcache", "register"),
     ),
     "nicscope.library.reproduce": ("reproduce",),
-    "nicscope.library.simulate": ("simulate",),
+    "nicscope.library.simulate": ("run_verbs", "simulate"),
     "nicscope.library.translation": ("curve", "replay", "size", "sweep"),
-    "nicscope.library.verbs": ("run_verbs",),
     "nicscope.drivers.simulate.ports.build": ("Faults",),
     "nicscope.interfaces.options": ("Cluster",),
     "nicscope.reports.result": ("Report",),

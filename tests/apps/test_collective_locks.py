@@ -12,8 +12,7 @@ from nicscope.apps.collectives.operations import BakeryLock, ManagedLock
 from nicscope.apps.collectives.running import INTERFACES, Machine, run_ranks
 from nicscope.errors import SimulationError, StudyError
 from nicscope.interfaces import Faults
-from nicscope.studies.collectives.measuring import TURNS, time_barrier, time_lock
-from nicscope.studies.collectives.report import ONE_SIDED
+from nicscope.studies.collectives import ONE_SIDED, TURNS, time_barrier, time_lock
 from refusals import refused
 
 LATE_US = 700.0

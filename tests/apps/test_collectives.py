@@ -14,7 +14,9 @@ from nicscope.apps.collectives.operations import Arithmetic, Messages, bounds
 from nicscope.apps.collectives.running import INTERFACES, Machine, run_ranks
 from nicscope.errors import SimulationError, StudyError
 from nicscope.interfaces import Faults
-from nicscope.studies.collectives.measuring import (
+from nicscope.studies.collectives import (
+    ALGORITHMS,
+    SIZED,
     Inputs,
     alpha_beta,
     bound_us,
@@ -23,7 +25,6 @@ from nicscope.studies.collectives.measuring import (
     time_collective,
     tree_reduced,
 )
-from nicscope.studies.collectives.report import ALGORITHMS, SIZED
 from pairwise import in_turn
 from refusals import refused
 
@@ -151,7 +152,7 @@ def test_arrays_are_pinned_and_looked_up_in_the_first_call_alone():
 
 
 def test_a_small_cache_misses_in_later_calls_too():
-    from nicscope.studies.collectives.report import _set
+    from nicscope.studies.collectives import _set
 
     small = _set(None, "vmmc", ["entries=8"])
 

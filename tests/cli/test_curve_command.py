@@ -12,7 +12,8 @@ from trace_files import write
 
 from drawn_figures import is_a_slide
 from nicscope.cli.app import main
-from nicscope.reports.figures.curves import FULL, LOOKS, MOST_PANELS, draw_curves
+from nicscope.reports.figures.misses import FULL, LOOKS, draw_curves
+from nicscope.reports.figures.style import MOST_PANELS
 from nicscope.studies.curves import ask, report
 from nicscope.traces.reader import open_trace
 

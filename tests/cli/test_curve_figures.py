@@ -11,8 +11,14 @@ from trace_files import write
 
 from drawn_figures import is_a_slide
 from nicscope.cli.app import main
-from nicscope.reports.figures.heat import draw_heat, has_lines, maps_of
-from nicscope.reports.figures.kinds import KINDS, draw_kinds, panels_of
+from nicscope.reports.figures.misses import (
+    KINDS,
+    draw_heat,
+    draw_kinds,
+    has_lines,
+    maps_of,
+    panels_of,
+)
 from nicscope.reports.wording import KIND_COLOURS, per_hundred
 from nicscope.studies.curves import ask, report
 from nicscope.traces.reader import open_trace

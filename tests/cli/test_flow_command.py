@@ -12,8 +12,8 @@ import pytest
 from flow_samples import made_up
 from nicscope.cli.app import main
 from nicscope.config.design import POLICIES
-from nicscope.studies.flow import question
-from nicscope.studies.flow.parts import PART_NAMES
+from nicscope.studies import flow
+from nicscope.studies.flow_parts import PART_NAMES
 from pressing import interrupted
 
 PS_PER_US = 10**6
@@ -26,9 +26,9 @@ FILES = [
 @pytest.fixture(autouse=True)
 def lab(monkeypatch):
     """Any platform but one that the catalog would not have is made up."""
-    real = question.load_platform
+    real = flow.load_platform
     monkeypatch.setattr(
-        question, "load_platform", lambda name: made_up(name) if "lab" in name else real(name)
+        flow, "load_platform", lambda name: made_up(name) if "lab" in name else real(name)
     )
 
 
@@ -143,7 +143,7 @@ def test_a_long_stream_is_condensed(capsys):
 
 
 def test_a_log_that_is_cut_short_says_which_packets_it_tells_of(monkeypatch, capsys):
-    monkeypatch.setattr("nicscope.studies.flow.report.MOST_RECORDS", 500)
+    monkeypatch.setattr("nicscope.studies.flow.MOST_RECORDS", 500)
 
     found = run_json(capsys, "--count", "100")
     text = run(capsys, "--count", "100")
@@ -188,10 +188,10 @@ sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
 from flow_samples import made_up
 
 from nicscope.cli.app import main
-from nicscope.studies.flow import question
+from nicscope.studies import flow
 
 begun = Path(sys.argv.pop(1))
-question.load_platform = lambda name: begun.touch() or made_up(name)
+flow.load_platform = lambda name: begun.touch() or made_up(name)
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -17,8 +17,7 @@ from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from nicscope.cli.app import main
-from nicscope.studies import workers
-from nicscope.studies.sizing import counting
+from nicscope.studies import size_survey, workers
 from nicscope.traces.writer import write_trace
 from refusals import refused_command
 from suite import INTERPRETED, share
@@ -110,13 +109,13 @@ def test_any_division_gives_the_bytes_of_the_whole(command, data, tmp_path_facto
 
 
 def test_size_takes_the_same_sample_however_rows_are_divided(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(counting, "SAMPLED", 40)
-    monkeypatch.setattr(counting, "LONG", 50)
+    monkeypatch.setattr(size_survey, "SAMPLED", 40)
+    monkeypatch.setattr(size_survey, "LONG", 50)
     rows = columns(400, 3)
     write_trace(tmp_path / "t.parquet", rows)
     folder = divided(rows, rows["node"], tmp_path / "t")
     taken = []
-    result = counting.Windows.result
+    result = size_survey.Windows.result
 
     def kept(self):
         found = result(self)
@@ -124,7 +123,7 @@ def test_size_takes_the_same_sample_however_rows_are_divided(tmp_path, capsys, m
         taken.append({n: [c[every[1] == n].tolist() for c in every] for n in range(3)})
         return found
 
-    monkeypatch.setattr(counting.Windows, "result", kept)
+    monkeypatch.setattr(size_survey.Windows, "result", kept)
     told = []
     for path in (tmp_path / "t.parquet", folder):
         words = ["size", str(path), "--nic-memory", "4KiB", "--only", "static", "--json"]
@@ -132,7 +131,7 @@ def test_size_takes_the_same_sample_however_rows_are_divided(tmp_path, capsys, m
         told.append(without_names(capsys.readouterr().out))
 
     assert taken[0] == taken[1]
-    assert all(len(taken[0][node][0]) >= counting.WINDOWS for node in range(3))
+    assert all(len(taken[0][node][0]) >= size_survey.WINDOWS for node in range(3))
     for one in (*told[0]["sizings"], *told[1]["sizings"]):
         one.pop("trace")
     assert told[0]["sizings"] == told[1]["sizings"]

@@ -22,8 +22,8 @@ from nicscope.reports.size import (
     target_rows,
 )
 from nicscope.reports.wording import byte_size, per_hundred, significant, whole
-from nicscope.studies.sizing.report import report
-from nicscope.studies.sizing.targets import ask
+from nicscope.studies.size_search import report
+from nicscope.studies.sizing import ask
 from nicscope.traces.reader import open_trace
 from recomputed import recomputed
 

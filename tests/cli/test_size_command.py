@@ -15,11 +15,11 @@ from drawn_figures import is_a_slide
 from nicscope.cli.app import main
 from nicscope.config.design import Scheme
 from nicscope.reports import size as say
-from nicscope.reports.figures.sizes import draw_sizing, height, shown_steps
+from nicscope.reports.figures.designs import draw_sizing, height, shown_steps
 from nicscope.reports.size import best_rows, memory_rows, page_rows, part_rows
 from nicscope.reports.wording import FAMILY_LOOKS, GROUP_COLOURS, per_hundred
-from nicscope.studies.sizing.report import report
-from nicscope.studies.sizing.targets import ask
+from nicscope.studies.size_search import report
+from nicscope.studies.sizing import ask
 from nicscope.traces.reader import open_trace
 from refusals import refused_command
 

@@ -11,7 +11,7 @@ from trace_files import write
 from nicscope.cli.app import main
 from nicscope.errors import StudyError
 from nicscope.reports.wording import significant
-from nicscope.studies.sizing.targets import PAGE_SIZES, ask
+from nicscope.studies.sizing import PAGE_SIZES, ask
 from refusals import refused
 
 

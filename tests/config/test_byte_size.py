@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import nicscope as ns
 from nicscope.cli.app import app
 from nicscope.cli.arguments import byte_count
+from nicscope.cli.trace import sizes_of
 from nicscope.config.design import (
     SETTINGS,
     USES,
@@ -23,11 +24,10 @@ from nicscope.config.quantities import read_bytes
 from nicscope.errors import NicscopeError
 from nicscope.library.command import byte_count as byte_count_of
 from nicscope.library.kv_cache import kv_choices
-from nicscope.library.trace_sizes import sizes_of
-from nicscope.studies import curves, paging_on_demand, paths, registering
-from nicscope.studies.flow import question as flow_question
-from nicscope.studies.latency import report as latency_question
-from nicscope.studies.sizing import targets as size_question
+from nicscope.studies import curves, paging_on_demand, rates, registering
+from nicscope.studies import flow as flow_question
+from nicscope.studies import latency as latency_question
+from nicscope.studies import sizing as size_question
 from nicscope.studies.sweep import grid
 
 SPELT = {  # each group is one size
@@ -115,8 +115,8 @@ READERS = {
         lambda t, _: ns.plan(1 << 40, page_size=t).found.plans[0].page,
         1 << 30,
     ),
-    "path --page-size": (lambda t, _: paths.page_bytes(t), 4096),
-    "path --read-bytes": (lambda t, _: paths.window(1, t).byte_count, 4096),
+    "path --page-size": (lambda t, _: rates.page_bytes(t), 4096),
+    "path --read-bytes": (lambda t, _: rates.window(1, t).byte_count, 4096),
     "odp --page-size": (lambda t, _: paging_on_demand.page_bytes(t), 1 << 30),
     "odp --fault-bytes": (
         lambda t, _: paging_on_demand.ways(t, "none", 1, "none", 4096)[0].fault_bytes,

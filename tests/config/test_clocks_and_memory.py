@@ -7,7 +7,7 @@ from nicscope.config.platform import BY_HOST, BY_NI, HOST, NI, excess_of, load_p
 from nicscope.errors import SimulationError, StudyError
 from nicscope.interfaces.mini import Cluster as MiniCluster
 from nicscope.interfaces.vmmc import Cluster
-from nicscope.studies.sizing.targets import ask
+from nicscope.studies.sizing import ask
 from refusals import refused
 
 # Of each word of a bus, a link, memory, a disk or a timer: no processor's clock changes it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicscope.studies.latency.parts import Part
+from nicscope.studies.latency import Part
 
 
 def parted(spans, begun, seen):

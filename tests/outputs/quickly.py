@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 # What counts for long without the compiler, and users who take their time.
 SLOW = {
-    "nicscope.studies.collectives.report": "measure",
-    "nicscope.studies.sizing.report": "report",
-    "nicscope.studies.latency.report": "measure",
-    "nicscope.studies.flow.report": "report",
+    "nicscope.studies.collectives": "measure",
+    "nicscope.studies.size_search": "report",
+    "nicscope.studies.latency": "measure",
+    "nicscope.studies.flow": "report",
     "nicscope.studies.fitting": "fit",
     "nicscope.studies.paging_on_demand": "page_on_demand",
     "nicscope.studies.interactive": "run_session",

@@ -16,10 +16,9 @@ import nicscope
 from every_command import LONG, RUNS, Run
 from nicscope.cli.app import main
 from nicscope.reports import printing
-from nicscope.reports.printing import show
+from nicscope.reports.printing import Rows, show
 from nicscope.reports.reproduction import ShownReproduction, as_markdown, study_rows
 from nicscope.reports.result import Report
-from nicscope.reports.table import Rows
 from nicscope.studies.reproduce.harness import load_papers
 from nicscope.studies.reproduce.traced.measuring import find_study
 from nicscope.studies.reproduce.verdict import (
@@ -97,7 +96,7 @@ def builders() -> set[tuple[str, str]]:
     found = set()
     for path in PACKAGE.rglob("*.py"):
         source = path.read_text()
-        if "nicscope.reports.table import" not in source:
+        if "nicscope.reports.printing import" not in source:
             continue  # and has rows of another kind
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.FunctionDef) and any(

@@ -25,12 +25,10 @@ from nicscope.config.design import design_names
 from nicscope.config.glossary import column_of, meaning_of, terms
 from nicscope.library.command import command_line
 from nicscope.outputs import whole_folder
-from nicscope.reports import summaries
-from nicscope.reports.definitions import distinct_headings
+from nicscope.reports import curve
 from nicscope.reports.page import html_of, markdown_of
-from nicscope.reports.printing import Note, fit, lines_of, width_of
-from nicscope.reports.result import Report
-from nicscope.reports.table import Rows
+from nicscope.reports.printing import Note, Rows, fit, lines_of, width_of
+from nicscope.reports.result import Report, distinct_headings
 
 WIDTHS = (80, 90, 100, 140)
 COPIED = "  nicscope "  # what a line of a command to be copied begins with
@@ -304,7 +302,7 @@ def test_a_summary_stands_above_the_first_table_and_is_a_few_sentences(printed):
                 place = next(n for n, one in enumerate(parts) if said == " ".join(str(one).split()))
                 assert not any(isinstance(part, Rows) for part in parts[:place]), one.command
                 assert all(sentence.endswith(".") for sentence in sentences)
-                assert len(sentences) <= 2 * summaries.MOST
+                assert len(sentences) <= 2 * curve.MOST_TOLD
 
 
 def test_each_number_of_a_summary_is_one_of_what_stands_below(printed):

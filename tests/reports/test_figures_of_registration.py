@@ -11,9 +11,8 @@ import pytest
 import nicscope as ns
 from drawn_figures import drawn
 from nicscope.cli.app import main
-from nicscope.reports.figures.ranges import LOOKS, MOST_ROWS
-from nicscope.reports.figures.style import save
-from nicscope.reports.register import spelt_seconds
+from nicscope.reports.figures.style import LOOKS, MOST_ROWS, save
+from nicscope.reports.registration import spelt_seconds
 from nicscope.traces.writer import write_trace
 
 PAGE = 4096

@@ -10,15 +10,15 @@ from matplotlib.colors import to_rgb
 from flow_samples import answered
 from nicscope.config.design import POLICIES
 from nicscope.reports import flow
-from nicscope.reports.figures.flow import (
+from nicscope.reports.figures.messages import (
     MOST_DRAWN,
     draw_bandwidth,
     draw_flow,
     drawn_transfers,
-    title,
+    flow_title,
 )
 from nicscope.reports.wording import BAND_SHADES
-from nicscope.studies.flow.parts import BANDS, bandwidth_steps, receptions
+from nicscope.studies.flow_parts import BANDS, bandwidth_steps, receptions
 
 PS_PER_US = 10**6
 
@@ -96,7 +96,7 @@ def test_a_long_stream_shows_its_first_packets_and_says_so():
 
 def test_of_several_flows_the_first_is_drawn():
     found = answered(topology="trunk", nodes=4, count=3)
-    assert title(found) == "lab, adaptive, 8,192 bytes (node 0 to node 2, one of 2 flows)"
+    assert flow_title(found) == "lab, adaptive, 8,192 bytes (node 0 to node 2, one of 2 flows)"
 
     shown = drawn_transfers(found)
 

@@ -9,8 +9,18 @@ from tables_read import assert_whole, text_of
 
 from every_command import LONG
 from nicscope.cli.app import main
-from nicscope.reports.printing import GAP, PARAGRAPH, PIPED, fit, output_width, width_of, wrapped
-from nicscope.reports.table import Bar, Piece, Rows
+from nicscope.reports.printing import (
+    GAP,
+    PARAGRAPH,
+    PIPED,
+    Bar,
+    Piece,
+    Rows,
+    fit,
+    output_width,
+    width_of,
+    wrapped,
+)
 
 WORDS = st.text("abcxyz-_", min_size=1, max_size=12)
 NUMBERS = st.integers(0, 10**13).map("{:,}".format)

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from nicscope.reports.figures.latency import SIZE_LOOKS, draw_miss_ratio
+from nicscope.reports.figures.messages import SIZE_LOOKS, draw_miss_ratio
 from nicscope.reports.figures.style import save
 from nicscope.studies.handle_misses import MissPoint, Trip
 

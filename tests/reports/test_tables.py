@@ -15,14 +15,8 @@ from comparison_samples import DESIGNS, comparison
 import nicscope as ns
 from nicscope.config.costs import Evidence
 from nicscope.reports import size, wording
-from nicscope.reports.comparison import (
-    ReplayReport,
-    miss_rates,
-    notes,
-    work_rows,
-)
-from nicscope.reports.printing import lines_of
-from nicscope.reports.table import BAR
+from nicscope.reports.comparison import ReplayReport, miss_rates, notes, work_rows
+from nicscope.reports.printing import BAR, lines_of
 from nicscope.reports.wording import KIND_TEXTURES
 from nicscope.studies.pricing import Denominator
 

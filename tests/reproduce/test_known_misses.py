@@ -6,8 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from nicscope.cli.derived import derived
-from nicscope.cli.reproduce import answer_reproduction
+from nicscope.cli.answer import answer_reproduction, derived
 from nicscope.config import toml_files
 from nicscope.errors import StudyError
 from nicscope.library.reproduce import reproduce as command

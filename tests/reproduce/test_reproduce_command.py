@@ -6,13 +6,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from nicscope.cli.derived import derived
-from nicscope.cli.reproduce import answer_reproduction
+from nicscope.cli.answer import answer_reproduction, derived
 from nicscope.errors import OutputError, StudyError
 from nicscope.library.reproduce import reproduce
-from nicscope.reports.printing import lines_of
+from nicscope.reports.printing import Rows, lines_of
 from nicscope.reports.reproduction import ShownReproduction, as_markdown
-from nicscope.reports.table import Rows
 from nicscope.studies.reproduce.baselines import by_hand
 from nicscope.studies.reproduce.harness import load_papers
 from nicscope.studies.reproduce.verdict import (

@@ -8,7 +8,7 @@ from request_tables import table
 
 import nicscope as ns
 from nicscope.config.rdma_costs import load_nic_costs
-from nicscope.studies.descriptors import BOUNDS, Moved, Through, bounds_of
+from nicscope.studies.rates import BOUNDS, Moved, Through, bounds_of
 from nicscope.traces.descriptor_counts import RULES, DescriptorCounts, Rule
 from nicscope.traces.schema import Requests
 from oracle.descriptor_counts import descriptors

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from flow_samples import answered, asked
 from nicscope.config.design import POLICIES
 from nicscope.drivers.simulate.observe import LOG, MESSAGE, Engine, Task
-from nicscope.studies.flow.parts import PART_NAMES, WAITS, Part, busy_parts, latency_parts
-from nicscope.studies.flow.report import report
+from nicscope.studies.flow import report
+from nicscope.studies.flow_parts import PART_NAMES, WAITS, Part, busy_parts, latency_parts
 
 # From upstream to downstream; what is said of each in docs/flow.md.
 DOWNSTREAM = [

@@ -5,8 +5,8 @@ import pytest
 from flow_samples import COSTS, asked, made_up
 from nicscope.config.design import POLICIES
 from nicscope.errors import NicscopeError
-from nicscope.studies.flow import question
-from nicscope.studies.flow.question import ask
+from nicscope.studies import flow
+from nicscope.studies.flow import ask
 from refusals import refused
 
 
@@ -51,7 +51,7 @@ def test_a_cost_that_is_set_holds_on_both_platforms():
 def test_senders_are_of_one_platform_and_receivers_of_the_other(monkeypatch):
     slow = made_up("slow")
     slow.costs["pio_read"] = slow.costs["send_call"]
-    monkeypatch.setattr(question, "load_platform", lambda n: slow if n == "slow" else made_up(n))
+    monkeypatch.setattr(flow, "load_platform", lambda n: slow if n == "slow" else made_up(n))
 
     found = ask(platform="fast", to="slow", topology="trunk", nodes=4)
 
@@ -70,7 +70,7 @@ def test_a_platform_that_does_not_exist_is_refused():
 
 def test_a_platform_that_states_no_costs_of_delivery_is_refused(monkeypatch):
     partial = made_up("partial", absent=("pio_write", "link_start"))
-    monkeypatch.setattr(question, "load_platform", lambda _: partial)
+    monkeypatch.setattr(flow, "load_platform", lambda _: partial)
 
     with refused(NicscopeError, "'partial'", "pio_write, link_start: "):
         ask(platform="partial")

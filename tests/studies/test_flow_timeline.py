@@ -10,7 +10,7 @@ import pytest
 from flow_samples import answered
 from nicscope.config.design import POLICIES
 from nicscope.interfaces.run_timeline import TRACKS
-from nicscope.studies.flow.report import ENGINES, timeline
+from nicscope.studies.flow import ENGINES, timeline
 
 PS_PER_US = 10**6
 

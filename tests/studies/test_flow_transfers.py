@@ -6,7 +6,8 @@ import pytest
 from flow_samples import answered
 from nicscope.config.design import CONTROL_BYTES, POLICIES, Delivery
 from nicscope.drivers.simulate.observe import LOG, Engine, Task
-from nicscope.studies.flow.parts import (
+from nicscope.studies.flow import LOG_RECORD_BYTES, memory_account
+from nicscope.studies.flow_parts import (
     BANDS,
     band_transfers,
     bandwidth_steps,
@@ -17,7 +18,6 @@ from nicscope.studies.flow.parts import (
     processor_use,
     receptions,
 )
-from nicscope.studies.flow.report import LOG_RECORD_BYTES, memory_account
 
 ENGINES = (Engine.HOST_TX, Engine.NET_TX, Engine.NET_RCV, Engine.HOST_RCV)
 

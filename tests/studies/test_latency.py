@@ -10,10 +10,16 @@ from nicscope.config.platform import load_platform
 from nicscope.drivers.simulate.observe import Engine
 from nicscope.errors import NicscopeError, StudyError
 from nicscope.interfaces.via import Cluster, Nic, Reliability
-from nicscope.studies.latency import ping_pong as game
-from nicscope.studies.latency.parts import DATA_TRANSFER, TRANSPORT, Part
-from nicscope.studies.latency.ping_pong import Setting, ping_pong
-from nicscope.studies.latency.report import ask, measure
+from nicscope.studies import latency
+from nicscope.studies.latency import (
+    DATA_TRANSFER,
+    TRANSPORT,
+    Part,
+    Setting,
+    ask,
+    measure,
+    ping_pong,
+)
 from refusals import refused
 from suite import share
 
@@ -27,7 +33,7 @@ PACKETS = 4  # before the first that counts
 @pytest.fixture(autouse=True)
 def soon_warm(monkeypatch):
     """Have caches be warm after a few messages."""
-    monkeypatch.setattr(game, "WARM_UP", PACKETS)
+    monkeypatch.setattr(latency, "WARM_UP", PACKETS)
 
 
 @pytest.mark.parametrize("mechanism", [way for way in WAYS if way not in ("pci", "cni")])
@@ -39,9 +45,9 @@ def test_each_message_that_counts_takes_as_long_as_the_others(mechanism):
 
 
 def test_messages_that_count_go_around_a_cacheable_queue_and_meet_each_burst_everywhere():
-    assert game.rounds_of(Setting("sonic-via", "cni"), 64) == (34, 32)
-    assert game.rounds_of(Setting("sonic-via", "cni"), 4096)[1] == 8
-    assert game.rounds_of(Setting("sonic-via", "edt", pages=40), 64) == (40, 40)
+    assert latency.rounds_of(Setting("sonic-via", "cni"), 64) == (34, 32)
+    assert latency.rounds_of(Setting("sonic-via", "cni"), 4096)[1] == 8
+    assert latency.rounds_of(Setting("sonic-via", "edt", pages=40), 64) == (40, 40)
 
     platform = load_platform("sonic-via")
     said = msgspec.structs.replace(platform.machine["background_percent"], value=25)
@@ -49,9 +55,9 @@ def test_messages_that_count_go_around_a_cacheable_queue_and_meet_each_burst_eve
         platform, machine={**platform.machine, "background_percent": said}
     )
 
-    assert game.rounds_of(Setting(busy, "edt"), 64) == (8, 16)
-    assert game.rounds_of(Setting(busy, "edt", {"background_percent": 0}), 64) == (PACKETS, 2)
-    assert game.rounds_of(Setting("sonic-via", "dma", {"background_percent": 9}), 64) == (8, 16)
+    assert latency.rounds_of(Setting(busy, "edt"), 64) == (8, 16)
+    assert latency.rounds_of(Setting(busy, "edt", {"background_percent": 0}), 64) == (PACKETS, 2)
+    assert latency.rounds_of(Setting("sonic-via", "dma", {"background_percent": 9}), 64) == (8, 16)
 
 
 @pytest.mark.parametrize(("mechanism", "operations"), [("edt", 1), ("cc-dma-intervention", 3)])
@@ -154,8 +160,10 @@ def test_the_clock_runs_from_the_first_user_write_until_the_program_has_the_mess
 @pytest.mark.parametrize("mechanism", ["edt", "cc-dma-intervention"])
 def test_a_message_is_told_of_in_its_queue_and_in_the_completion_queue(mechanism, monkeypatch):
     logs = []
-    kept = game.parts_of
-    monkeypatch.setattr(game, "parts_of", lambda log, *rest: logs.append(log) or kept(log, *rest))
+    kept = latency.parts_of
+    monkeypatch.setattr(
+        latency, "parts_of", lambda log, *rest: logs.append(log) or kept(log, *rest)
+    )
     ping_pong(Setting("sonic-via", mechanism, {}), 64, 1)
 
     reports = [row for row in logs[0] if row["engine"] == Engine.REPORT]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from nicscope.config.design import Way
 from nicscope.drivers.simulate.observe import LOG, Engine, Task
 from nicscope.drivers.simulate.records import ACCESSING, COPYING, POLLING, POSTING
-from nicscope.studies.latency.parts import Part, Prices, Sent, Span, parted, parts_of
+from nicscope.studies.latency import Part, Prices, Sent, Span, parted, parts_of
 from oracle.parts import parted as told
 
 DMA = Prices(Way.CC_DMA_INTERVENTION, post=10, fetch_init=3, deliver_init=3, interrupt=2,

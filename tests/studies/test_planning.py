@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 import nicscope as ns
 from nicscope.config.costs import Evidence, Limit, Origin, limit_names, load_limits
-from nicscope.studies.planning import Wanted, plan_pool
+from nicscope.studies.registering import Wanted, plan_pool
 from oracle import pool_plan
 
 GIB = 1 << 30

@@ -13,8 +13,8 @@ import nicscope as ns
 from flow_samples import asked
 from nicscope.config.rdma_costs import load_nic_costs, load_registration_costs
 from nicscope.errors import NicscopeError, PlatformError
-from nicscope.studies.latency.report import ask as latency
-from nicscope.studies.sizing.targets import ask as size
+from nicscope.studies.latency import ask as latency
+from nicscope.studies.sizing import ask as size
 from nicscope.studies.sweep.grid import ask as grid
 from refusals import refused
 

@@ -8,7 +8,7 @@ import nicscope as ns
 from nicscope.cli.app import main
 from nicscope.config.rdma_costs import COUNTS, NIC_COSTS, RATES, load_nic_costs, nic_names
 from nicscope.errors import PlatformError
-from nicscope.studies.connections import Asked, Found, Rate, cliff_of, measure
+from nicscope.studies.rates import Asked, Found, Rate, cliff_of, measure
 from refusals import refused
 
 FEW = {"threads": 2, "outstanding": 4}

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import nicscope as ns
 from nicscope.cli.app import app
-from nicscope.studies.sizing.targets import CLIFF
+from nicscope.studies.size_targets import CLIFF
 from oracle.runs import traces_of_runs
 from refusals import refused_command
 

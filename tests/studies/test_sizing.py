@@ -13,20 +13,18 @@ from nicscope.drivers.replay import replay
 from nicscope.errors import NicscopeError, TraceError
 from nicscope.nic.layout import new_table, region_bytes
 from nicscope.nic.translate.book import COUNT_NAMES, KIND_NAMES
+from nicscope.studies import size_search, size_survey
 from nicscope.studies.replaying import compare
-from nicscope.studies.sizing import counting
-from nicscope.studies.sizing import report as sizings
-from nicscope.studies.sizing.counting import extent, grids
-from nicscope.studies.sizing.report import report, size
-from nicscope.studies.sizing.result import (
+from nicscope.studies.size_search import Room, _filled, families, most_entries, report, shapes, size
+from nicscope.studies.size_survey import extent, grids
+from nicscope.studies.sizing import (
     Point,
+    ask,
     best_within,
     knee_step,
     pareto_front,
     uncertain_components,
 )
-from nicscope.studies.sizing.search import Room, _filled, families, most_entries, shapes
-from nicscope.studies.sizing.targets import ask
 from nicscope.traces.bundled import bundled_traces
 from nicscope.traces.reader import open_trace
 from refusals import refused
@@ -184,9 +182,11 @@ def test_a_limit_on_pinned_memory_is_kept_on_every_host(trace):
 def test_of_shapes_that_were_not_replayed_a_replay_counts_the_same(trace, monkeypatch):
     """What follows from the one-pass grids is what a replay says, of every design told."""
     families_found = []
-    explored = sizings.explore
+    explored = size_search.explore
     monkeypatch.setattr(
-        sizings, "explore", lambda *given: families_found.extend(explored(*given)) or families_found
+        size_search,
+        "explore",
+        lambda *given: families_found.extend(explored(*given)) or families_found,
     )
     question = ask("1KiB", platform="utlb-prototype")
     size("t", trace, question)
@@ -210,12 +210,12 @@ def test_of_shapes_that_were_not_replayed_a_replay_counts_the_same(trace, monkey
 
 
 def test_a_long_trace_is_searched_on_a_sample_and_told_as_replay_counts_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(counting, "SAMPLED", 1 << 10)
-    monkeypatch.setattr(counting, "LONG", 1 << 12)
+    monkeypatch.setattr(size_survey, "SAMPLED", 1 << 10)
+    monkeypatch.setattr(size_survey, "LONG", 1 << 12)
     trace = trace_of(tmp_path / "long.parquet", 4000)
     question = ask("1KiB", platform="utlb-prototype")
     found = size("t", trace, question)
-    monkeypatch.setattr(counting, "LONG", 1 << 60)
+    monkeypatch.setattr(size_survey, "LONG", 1 << 60)
     whole = size("t", trace, question)
 
     assert found.sampled > 0 == whole.sampled
@@ -360,7 +360,7 @@ def test_a_mistake_in_a_thread_ends_the_others(trace, monkeypatch):
         next(iter(batches))
         raise TraceError("row 7 is bad")
 
-    monkeypatch.setattr("nicscope.studies.sizing.counting.replay", fails)
+    monkeypatch.setattr("nicscope.studies.size_search.replay", fails)
 
     with pytest.raises(TraceError, match="row 7 is bad"):
         size("t", trace, ask("1KiB"))

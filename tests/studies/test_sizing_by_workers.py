@@ -5,8 +5,8 @@ import pytest
 from own_hands import Here
 
 from nicscope.cli.app import main
-from nicscope.studies.sizing import counting
-from nicscope.studies.sizing.counting import Passes, Whole, extent, grids
+from nicscope.studies import size_survey
+from nicscope.studies.size_survey import Passes, Whole, extent, grids
 from nicscope.traces.folders import open_folder
 from nicscope.traces.writer import write_trace
 from tasks_given import rows_by_worker
@@ -76,8 +76,8 @@ def test_what_is_surveyed_by_shares_is_what_one_pass_finds(tmp_path):
 
 
 def test_workers_search_on_the_sample_that_one_process_takes(tmp_path, monkeypatch):
-    monkeypatch.setattr(counting, "SAMPLED", 40)
-    monkeypatch.setattr(counting, "LONG", 50)
+    monkeypatch.setattr(size_survey, "SAMPLED", 40)
+    monkeypatch.setattr(size_survey, "LONG", 50)
     trace = open_folder(a_folder(tmp_path / "t", 200))
     touched = extent(trace.batches(), PAGE)
     taken = []

@@ -8,10 +8,9 @@ import pytest
 from nicscope.errors import OutputError, StudyError, TraceError
 from nicscope.studies.replaying import Subject, compare
 from nicscope.studies.sweep import sweeping
-from nicscope.studies.sweep import table as tallying
 from nicscope.studies.sweep.grid import ask
-from nicscope.studies.sweep.sweeping import Sweep, sweep
-from nicscope.studies.sweep.table import journal_path, load
+from nicscope.studies.sweep.sweeping import Sweep, load, sweep
+from nicscope.studies.sweep.table import journal_path
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import Op
 from nicscope.traces.writer import TraceWriter
@@ -162,11 +161,11 @@ def test_columns_are_loaded_node_after_node_each_in_its_order(trace):
 def test_all_threads_of_a_process_share_the_columns_loaded_once(trace, tmp_path, monkeypatch):
     loaded, seen = [], set()
     monkeypatch.setattr(
-        "nicscope.studies.sweep.table.load", lambda it: loaded.append(load(it)) or loaded[-1]
+        "nicscope.studies.sweep.sweeping.load", lambda it: loaded.append(load(it)) or loaded[-1]
     )
-    tally = tallying.tally
+    tally = sweeping.tally
     monkeypatch.setattr(
-        tallying, "tally", lambda columns, *rest: seen.add(id(columns)) or tally(columns, *rest)
+        sweeping, "tally", lambda columns, *rest: seen.add(id(columns)) or tally(columns, *rest)
     )
     what = ready(tmp_path / "o.parquet", GRIDS["utlb"], trace)
 
@@ -269,7 +268,7 @@ def test_what_a_thread_meets_is_told_and_the_others_end(error, told, trace, tmp_
     def fails(*_):
         raise error("no")
 
-    monkeypatch.setattr(tallying, "tally", fails)
+    monkeypatch.setattr(sweeping, "tally", fails)
 
     with pytest.raises(told):
         sweep(ready(tmp_path / "o.parquet", GRIDS["utlb"], trace), workers=3)

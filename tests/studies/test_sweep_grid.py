@@ -4,7 +4,8 @@ import pytest
 
 from nicscope.errors import StudyError
 from nicscope.memory.replacement import Replacement
-from nicscope.studies.sweep.grid import ask, worker_count
+from nicscope.studies.sweep.grid import ask
+from nicscope.studies.workers import worker_count
 from refusals import refused
 
 

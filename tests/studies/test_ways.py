@@ -18,7 +18,7 @@ from nicscope.drivers.simulate.tracing import partition_trace, simulate_node
 from nicscope.errors import PlatformError
 from nicscope.studies.pricing import price
 from nicscope.studies.reproduce.verdict import load_paper
-from nicscope.studies.sizing.counting import Grid
+from nicscope.studies.size_survey import Grid
 from nicscope.traces.bundled import bundled_traces
 from nicscope.traces.reader import open_trace
 from refusals import refused

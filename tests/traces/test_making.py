@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.cli.app import main
-from nicscope.library.trace_sizes import sizes_of
+from nicscope.cli.trace import sizes_of
 from nicscope.traces.kv_pool import ALIGNED, BASE
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import OP_CODES

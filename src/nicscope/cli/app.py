@@ -17,15 +17,13 @@ from nicscope.cli import (
     catalog,
     compiling,
     demo,
-    derived,
     explore,
     record,
     trace,
     verbs,
 )
+from nicscope.cli.answer import add_commands, answer_reproduction, answer_simulation, answer_sweep
 from nicscope.cli.arguments import Timeline
-from nicscope.cli.reproduce import answer_reproduction
-from nicscope.cli.simulate import answer_simulation
 from nicscope.cli.streams import (
     ENDINGS,
     ending_status,
@@ -33,7 +31,6 @@ from nicscope.cli.streams import (
     interrupts_delivered,
     standard_streams,
 )
-from nicscope.cli.sweep import answer_sweep
 from nicscope.cli.usage import Commands, told
 from nicscope.errors import NicscopeError, one_line
 from nicscope.inputs import small_streams_kept
@@ -105,8 +102,8 @@ app.add_typer(catalog.platforms, name="platforms")
 app.add_typer(trace.app)
 app.add_typer(apps.app)
 app.add_typer(verbs.app)
-derived.add(app, simulate, answering=answer_simulation, timeline=Timeline)
-derived.add(
+add_commands(app, simulate, answering=answer_simulation, timeline=Timeline)
+add_commands(
     app,
     replay,
     curve,
@@ -125,9 +122,9 @@ derived.add(
     latency,
 )
 app.command(epilog=explore.EXAMPLES)(explore.explore)
-derived.add(app, sweep, answering=answer_sweep)
+add_commands(app, sweep, answering=answer_sweep)
 app.command(epilog=demo.EXAMPLE)(demo.demo)
-derived.add(app, reproduce, answering=answer_reproduction)
+add_commands(app, reproduce, answering=answer_reproduction)
 app.command("compile", context_settings=compiling.CONTEXT, epilog=compiling.EXAMPLES)(
     compiling.compile_kernels
 )

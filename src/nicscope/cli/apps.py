@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from nicscope.cli import derived
-from nicscope.cli.answer import check_explained, tell
+from nicscope.cli.answer import add_commands, check_explained, tell
 from nicscope.cli.arguments import AsJson, output_path, text_beside
 from nicscope.cli.usage import Commands
 from nicscope.library.applications import record_sockets, run_app
@@ -57,5 +56,5 @@ def _answer_beside_traces(
         tell(found(), outs, as_json, explain)
 
 
-derived.add(app, run_app, record_sockets, answering=_answer_beside_traces)
-derived.add(app, run_collective)
+add_commands(app, run_app, record_sockets, answering=_answer_beside_traces)
+add_commands(app, run_collective)

@@ -91,10 +91,7 @@ def _option_of(parameter: Any) -> Any:
     return declared(option, *option.names)
 
 
-Traces = Annotated[list[str], _option_of(read.Traces)]
 OneTrace = Annotated[str, _option_of(read.OneTrace)]
-Assignments = Annotated[list[str] | None, _option_of(command.Assignments)]
-WithoutKinds = Annotated[bool, _option_of(command.Kinds)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Explain = Annotated[
     bool, typer.Option("--explain", help="Explain each term of the tables, once, below them.")

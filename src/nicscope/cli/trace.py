@@ -20,7 +20,8 @@ from nicscope.cli.arguments import (
     text_beside,
 )
 from nicscope.cli.usage import Commands
-from nicscope.errors import printable
+from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
+from nicscope.errors import TraceError, printable
 from nicscope.library.progress import progress
 from nicscope.library.traces import open_trace, trace_path
 
@@ -39,6 +40,20 @@ EXAMPLES = (
     "--op serve_read:2,serve_write:1 --seed 7[/bold]"
 )
 USUAL_ZIPF = 0.99
+
+
+def sizes_of(text: str) -> tuple[tuple[int, float], ...]:
+    """Bytes and shares that ``--size`` spells; errors: ``TraceError``."""
+    from nicscope.traces.synthetic import LONGEST, weighted
+
+    parts = weighted("--size", text)
+    sizes = [(read_bytes(name), share) for name, share in parts]
+    for (size, _), (name, _) in zip(sizes, parts, strict=True):
+        if size is None or not 1 <= size <= LONGEST:
+            raise TraceError(
+                f"--size: {name!r} is no length of a request, {BYTE_SPELLINGS}, below 4 GiB"
+            )
+    return tuple((size, share) for size, share in sizes if size is not None)
 
 
 def make(
@@ -101,7 +116,6 @@ def make(
 
     What it is like is assumed, and the file says so; its requests are the same for the same seed.
     """
-    from nicscope.library.trace_sizes import sizes_of
     from nicscope.reports.wording import in_words
     from nicscope.traces.synthetic import Recipe, ops_of
     from nicscope.traces.synthetic import make as make_trace

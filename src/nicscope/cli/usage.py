@@ -73,7 +73,7 @@ def told(error: Any) -> str:
     if getattr(error, "option_name", None):
         return one_line(_needs_or_takes_none(error))
     if hasattr(error, "param_type"):
-        return one_line(_missing(error.param, error.ctx))
+        return one_line(f"{_called(error.param)} is missing; {_as_in(error.ctx)}")
     if getattr(error, "param", None) is not None:
         return one_line(_bad_value(error))
     said = error.format_message()
@@ -90,7 +90,11 @@ def _no_such_option(name: str, context: Any) -> str:
     if below and any(name in _options(each) for each in below.values()):
         return f"{name} goes behind the command: {path} COMMAND {name}"
     setting = name.lstrip("-").replace("-", "_")
-    if _takes_settings(context.command) and setting in _settings():
+    from nicscope.config.design import SETTINGS
+
+    params = context.command.params
+    takes_settings = any("--set" in one.opts and one.metavar == "KEY=VALUE" for one in params)
+    if takes_settings and setting in SETTINGS:
         return f"no option {name!r}; a setting of a design is given by --set {setting}=VALUE"
     known = _options(context.command)
     if elsewhere := _commands_with_option(name, context):
@@ -127,10 +131,6 @@ def _beginning(name: str, known: Iterable[str]) -> list[str]:
     return [each for each in known if len(name) == 2 and each.startswith(f"-{name}")]
 
 
-def _missing(param: Any, context: Any) -> str:
-    return f"{_called(param)} is missing; {_as_in(context)}"
-
-
 def _called(param: Any) -> str:
     """The option's name, or the argument's metavar."""
     if param.param_type_name == "option":
@@ -141,17 +141,14 @@ def _called(param: Any) -> str:
 def _bad_value(error: Any) -> str:
     """A message for an invalid value, without Click's type names."""
     name = _called(error.param)
-    problem = next(iter(error.__cause__.errors()), None) if _is_checked(error) else None
+    is_checked = hasattr(error.__cause__, "errors")
+    problem = next(iter(error.__cause__.errors()), None) if is_checked else None
     if problem is not None and problem["type"] in _NUMBERS:
         return f"{name} must be {_NUMBERS[problem['type']]}, got {problem['input']!r}"
     if problem is not None and problem["type"] in _BOUNDS:
         words, key = _BOUNDS[problem["type"]]
         return f"{name} must be {words} {problem['ctx'][key]}, got {problem['input']}"
     return f"{name}: {error.message}"
-
-
-def _is_checked(error: Any) -> bool:
-    return hasattr(error.__cause__, "errors")
 
 
 def _too_much(extra: str, context: Any) -> str:
@@ -180,13 +177,3 @@ def _as_in(context: Any) -> str:
 
 def _options(command: Any) -> list[str]:
     return [name for param in command.params for name in param.opts if name.startswith("--")]
-
-
-def _takes_settings(command: Any) -> bool:
-    return any("--set" in param.opts and param.metavar == "KEY=VALUE" for param in command.params)
-
-
-def _settings() -> Iterable[str]:
-    from nicscope.config.design import SETTINGS
-
-    return SETTINGS

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 import typer.core
 
-from nicscope.cli import derived
-from nicscope.cli.answer import answer
+from nicscope.cli.answer import add_commands, answer
 from nicscope.cli.arguments import beside_timeline, output_path, report_omitted
 from nicscope.cli.usage import Commands
 from nicscope.library.measurements import verbs_bandwidth, verbs_latency
-from nicscope.library.verbs import run_verbs
+from nicscope.library.simulate import run_verbs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +62,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
-derived.add(app, verbs_bandwidth, verbs_latency)
+add_commands(app, verbs_bandwidth, verbs_latency)
 
 
 def _answer_programs(
@@ -98,7 +97,7 @@ def _answer_programs(
         raise typer.Exit(1)
 
 
-derived.add(
+add_commands(
     app,
     run_verbs,
     answering=_answer_programs,

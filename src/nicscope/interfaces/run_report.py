@@ -15,8 +15,7 @@ import msgspec
 from nicscope.errors import SimulationError, did_you_mean, one_line, shortened
 from nicscope.interfaces.arguments import whole
 from nicscope.nic.ports.traffic import ENDED_NAMES, FIRST_DROPPED
-from nicscope.reports.printing import lines_of, output_width, show
-from nicscope.reports.table import Rows
+from nicscope.reports.printing import Rows, lines_of, output_width, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

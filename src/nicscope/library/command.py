@@ -1,7 +1,7 @@
 """Commands declared once, as functions: options, defaults, help, the command to repeat.
 
 ``@command`` marks the function; each of its parameters is ``Annotated`` with an ``Option``.  The
-command line (``nicscope.cli.derived``), the function's documentation and the line that repeats a
+command line (``nicscope.cli.answer``), the function's documentation and the line that repeats a
 call are made of that.  Before the function runs, each argument is read as its option: numbers and
 arrays of NumPy are as good as Python's, a list is spelt with commas between.  What is of a type
 that no option takes is refused here; what makes no sense is refused by whoever reads the text.

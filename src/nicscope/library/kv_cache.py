@@ -16,7 +16,6 @@ def kv_choices(
     layout: str = LAYOUTS[0],
     pool_bytes: str | int | None = None,
     slice_bytes: str = "64K",
-    seed: int = 0,
     *,
     block_tokens: int = BLOCK_TOKENS,
     prefix_tokens: int = 0,
@@ -25,8 +24,8 @@ def kv_choices(
     """How a pool keeps ``model``'s cache at one of ``ranks``.
 
     ``model``: a name of the catalog or a TOML file; the last three are for traces that name no
-    blocks.  Errors: ``TraceError`` if there is no such
-    model or layout, if its heads do not divide, or a size is none.
+    blocks.  Errors: ``TraceError`` if there is no such model or layout, if its heads do not divide,
+    or a size is none.
     """
     if block_tokens < 1 or block_tokens % PAGE_TOKENS:
         raise TraceError(
@@ -53,7 +52,6 @@ def kv_choices(
         layout=layout,
         pool_bytes=pool,
         slice_bytes=size,
-        seed=seed,
         block_tokens=block_tokens,
         prefix_tokens=prefix_tokens,
         generated=generated,

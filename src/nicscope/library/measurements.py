@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from nicscope.config.platform import Platform
     from nicscope.library.command import One
-    from nicscope.reports.collectives import ShownCollectives
+    from nicscope.reports.applications import ShownCollectives
     from nicscope.reports.flow import ShownFlow
     from nicscope.reports.latency import ShownLatencies
-    from nicscope.reports.verbs_measures import ShownBandwidths, ShownVerbsLatencies
+    from nicscope.reports.verbs import ShownBandwidths, ShownVerbsLatencies
 
 
 @command(
@@ -100,7 +100,7 @@ def latency(
     **_settings: One,
 ) -> ShownLatencies:
     """Show what a message's latency is made of, by the way it goes between host and NIC."""
-    from nicscope.studies.latency.report import ask
+    from nicscope.studies.latency import ask
 
     question = ask(
         mechanisms=mechanism,
@@ -117,7 +117,7 @@ def latency(
     from nicscope.reports.latency import ShownLatencies
 
     with progress("measuring", "packets", always_say=True) as watch:
-        from nicscope.studies.latency.report import measure
+        from nicscope.studies.latency import measure
 
         return ShownLatencies(measure(question, repeat, watch))
 
@@ -176,7 +176,7 @@ def flow(
     **_costs: One,
 ) -> ShownFlow:
     """Send messages in virtual time and show where every microsecond of their way goes."""
-    from nicscope.studies.flow.question import ask
+    from nicscope.studies.flow import ask
 
     question = ask(
         platform=platform,
@@ -196,7 +196,7 @@ def flow(
         assignments=assignments,
     )
     from nicscope.reports.flow import ShownFlow
-    from nicscope.studies.flow.report import report
+    from nicscope.studies.flow import report
 
     with progress("simulating", "messages") as watch:
         return ShownFlow(report(question, repeat, watch))
@@ -253,7 +253,7 @@ def verbs_bandwidth(
         designs=design or [None],
         platform=platform,
     )
-    from nicscope.reports.verbs_measures import ShownBandwidths
+    from nicscope.reports.verbs import ShownBandwidths
 
     with progress("measuring", "messages", always_say=True) as watch:
         from nicscope.studies.verbs_measures import bandwidths
@@ -295,7 +295,7 @@ def verbs_latency(
         designs=design or [None],
         platform=platform,
     )
-    from nicscope.reports.verbs_measures import ShownVerbsLatencies
+    from nicscope.reports.verbs import ShownVerbsLatencies
 
     with progress("measuring", "messages", always_say=True) as watch:
         from nicscope.studies.verbs_measures import all_latencies
@@ -305,7 +305,7 @@ def verbs_latency(
 
 def collective_names() -> list[str]:
     """What ``run_collective`` runs: a collective, or all of them."""
-    from nicscope.studies.collectives.report import ALGORITHMS
+    from nicscope.studies.collectives import ALGORITHMS
 
     return [*ALGORITHMS, "all"]
 
@@ -375,7 +375,7 @@ def run_collective(
     **_settings: One,
 ) -> ShownCollectives:
     """Run collectives on NICs in virtual time, check their results, and tell how long they take."""
-    from nicscope.studies.collectives.report import ask, dead_node, faults_of, measure
+    from nicscope.studies.collectives import ask, dead_node, faults_of, measure
 
     question = ask(
         name,
@@ -400,7 +400,7 @@ def run_collective(
         ),
         add_ns_per_byte=add,
     )
-    from nicscope.reports.collectives import ShownCollectives
+    from nicscope.reports.applications import ShownCollectives
 
     with progress("calling", "calls", always_say=True) as watch:
         return ShownCollectives(measure(question, repeat_line, watch))

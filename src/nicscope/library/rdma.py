@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
     from nicscope.config.costs import Limit
     from nicscope.library.traces import TraceLike
-    from nicscope.reports.connections import ShownConnections
-    from nicscope.reports.descriptors import ShownDescriptors
     from nicscope.reports.fit import ShownFit
-    from nicscope.reports.host import ShownHost
     from nicscope.reports.odp import ShownDemand
-    from nicscope.reports.path import ShownPaths
-    from nicscope.reports.plan import ShownPlans
-    from nicscope.reports.rcache import ShownCaches
-    from nicscope.reports.region_sizes import ShownRegionSizes
-    from nicscope.reports.register import ShownRegistrations
+    from nicscope.reports.rates import ShownConnections, ShownDescriptors, ShownPaths
+    from nicscope.reports.registration import (
+        ShownCaches,
+        ShownHost,
+        ShownPlans,
+        ShownRegionSizes,
+        ShownRegistrations,
+    )
 
 
 @command(
@@ -74,13 +74,13 @@ def plan(
     ] = "4K,64K,2M,1G",
 ) -> ShownPlans:
     """Cut a pool into regions under limits of bytes, entries and alignment; say what would fit."""
-    from nicscope.reports.plan import ShownPlans
-    from nicscope.studies.planning import Wanted, plan_all
+    from nicscope.reports.registration import ShownPlans
+    from nicscope.studies.registering import Wanted, plan_all
 
     tightest = _tightest(max_mr, max_entries, limits.split(",") if limits else [])
     wanted = Wanted(some_bytes("--pool", pool), some_bytes("--kv-block", kv_block), tightest)
     sizes = [some_bytes("--page-size", each) for each in page_size.split(",")]
-    return ShownPlans(plan_all(wanted, sizes, repeat))
+    return ShownPlans(plan_all(wanted, sizes), repeat)
 
 
 def _tightest(max_mr: str | None, max_entries: str | None, named: list[str]) -> dict[str, Limit]:
@@ -140,15 +140,15 @@ def path(
 ) -> ShownPaths:
     """Show what PCIe, the IOMMU and reads under way allow a NIC, and which of them bounds it."""
     from nicscope.config.rdma_costs import load_path_costs
-    from nicscope.reports.path import ShownPaths
-    from nicscope.studies.paths import entries, hosts, measure_paths, window
+    from nicscope.reports.rates import ShownPaths
+    from nicscope.studies.rates import entries, hosts, measure_paths, window
 
     tried = hosts(iommu, page_size, iotlb, walks, pcie)
     cached = entries("--walk-cache", str(walk_cache))
     under_way = window(reads, read_bytes)
     priced = load_path_costs(costs)
     with opened_with_progress(trace, "translating") as (requests, watch):
-        return ShownPaths(measure_paths(requests, tried, cached, under_way, priced, repeat, watch))
+        return ShownPaths(measure_paths(requests, tried, cached, under_way, priced, watch), repeat)
 
 
 NUMBERS = "N,...|LOW..HIGH"
@@ -189,8 +189,8 @@ def connections(
 ) -> ShownConnections:
     """Show how many queue pairs and outstanding operations a NIC takes before its rate falls."""
     from nicscope.config.rdma_costs import load_nic_costs
-    from nicscope.reports.connections import ShownConnections
-    from nicscope.studies import connections as study
+    from nicscope.reports.rates import ShownConnections
+    from nicscope.studies import rates as study
     from nicscope.studies.sources import numbers
 
     priced = load_nic_costs(nic)
@@ -206,7 +206,7 @@ def connections(
         replacement.split(","),
     )
     with progress("simulating", "runs") as watch:
-        return ShownConnections(study.measure_all(every, priced, repeat, watch))
+        return ShownConnections(study.measure_all(every, priced, watch), repeat)
 
 
 @command(
@@ -238,18 +238,18 @@ def descriptors(
 ) -> ShownDescriptors:
     """Show how many descriptors a trace's requests become, and what binds their transfer."""
     from nicscope.config.rdma_costs import load_nic_costs
-    from nicscope.reports.descriptors import ShownDescriptors
-    from nicscope.studies import descriptors as study
+    from nicscope.reports.rates import ShownDescriptors
+    from nicscope.studies.rates import MOST_OF_EACH, transfer_all, ways_through
     from nicscope.studies.sources import numbers
 
     counts = [
-        numbers(option, text, study.MOST)
+        numbers(option, text, MOST_OF_EACH)
         for option, text in (("--threads", threads), ("--nics", nics), ("--qps", qps))
     ]
-    ways = study.ways_through(engine.split(","), *counts)
+    ways = ways_through(engine.split(","), *counts)
     priced = load_nic_costs(nic)
     with opened_with_progress(trace, "counting") as (requests, watch):
-        return ShownDescriptors(study.transfer_all(requests, ways, priced, repeat, watch))
+        return ShownDescriptors(transfer_all(requests, ways, priced, watch), repeat)
 
 
 @command(
@@ -277,8 +277,8 @@ def explain(
 ) -> ShownRegionSizes:
     """Set side by side why a large memory region may be slow, and what tells that apart."""
     from nicscope.config.rdma_costs import load_hypothesis
-    from nicscope.reports.region_sizes import ShownRegionSizes
-    from nicscope.studies.region_sizes import explain_sizes
+    from nicscope.reports.registration import ShownRegionSizes
+    from nicscope.studies.registering import explain_sizes
 
     library, _, version = stack.partition(":")
     if not library or not all(map(str.isdecimal, version.split(".") if version else ())):
@@ -294,8 +294,8 @@ def explain(
             version=version,
             fast_gb_s=fast,
             slow_gb_s=slow,
-            command=repeat,
-        )
+        ),
+        repeat,
     )
 
 
@@ -448,7 +448,7 @@ def register(
 ) -> ShownRegistrations:
     """Show how long registering memory takes at RDMA NICs, by parts, and what shortens it."""
     from nicscope.config.rdma_costs import load_registration_costs
-    from nicscope.reports.register import ShownRegistrations
+    from nicscope.reports.registration import ShownRegistrations
     from nicscope.studies.registering import pools, register_all
 
     if None not in (byte_count, bytes_too):
@@ -463,7 +463,7 @@ def register(
         [_switch("--touched", each) for each in touched.split(",")],
     )
     every = [pool for each, sizes in lists.items() for pool in pools(sizes, *ways, each)]
-    return ShownRegistrations(register_all(every, load_registration_costs(costs), repeat))
+    return ShownRegistrations(register_all(every, load_registration_costs(costs)), repeat)
 
 
 def _number(option: str, text: str) -> int:
@@ -544,13 +544,13 @@ def rcache(
 ) -> ShownCaches:
     """Show how often a library's registration cache has a buffer, and what it pins for that."""
     from nicscope.config.rdma_costs import load_registration_costs
-    from nicscope.reports.rcache import ShownCaches
+    from nicscope.reports.registration import ShownCaches
     from nicscope.studies.registering import libraries, run_caches
 
     tried = libraries(policy, entries, align, most_bytes)
     priced = load_registration_costs(costs)
     with opened_with_progress(trace, "registering") as (requests, watch):
-        return ShownCaches(run_caches(requests, tried, priced, repeat, watch))
+        return ShownCaches(run_caches(requests, tried, priced, watch), repeat)
 
 
 FAULTS = ("4KiB", "64KiB", "request")  # what a fault brings, of which less than a page is left out
@@ -600,7 +600,7 @@ def odp(
     tried = ways(pieces, prefetch, ahead, resident, page)
     priced = Costs(load_registration_costs(costs), load_fault_costs(faults), page, touched)
     with opened_with_progress(trace, "paging") as (requests, watch):
-        return ShownDemand(page_on_demand(requests, tried, priced, repeat, watch))
+        return ShownDemand(page_on_demand(requests, tried, priced, watch), repeat)
 
 
 @command(
@@ -637,9 +637,9 @@ def calibrate_host(
     is for: nicscope register 1TiB --nics 8 --costs mine/registration.toml
     """
     from nicscope.config.rdma_costs import load_registration_costs
-    from nicscope.reports.host import ShownHost
+    from nicscope.reports.registration import ShownHost
     from nicscope.studies.host_costs import calibrate_host as measure
 
     priced = load_registration_costs(nic)
     with progress("measuring", "ms") as watch:
-        return ShownHost(measure(priced, memory, seconds, repeat, watch))
+        return ShownHost(measure(priced, memory, seconds, watch), repeat)

@@ -23,14 +23,14 @@ from nicscope.library.command import (
     platform_option,
     span,
     texts,
+    whole,
     word,
 )
 from nicscope.library.progress import progress
 from nicscope.library.traces import Traces, open_trace, opened_with_names, words_of
-from nicscope.library.workers import check_alone, workers_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from nicscope.config.design import Design
     from nicscope.config.platform import Platform
@@ -41,6 +41,52 @@ if TYPE_CHECKING:
     from nicscope.reports.result import Report
     from nicscope.reports.sweep import ShownSweep
     from nicscope.studies.sweep.sweeping import Done
+    from nicscope.studies.workers import Workers as Hired
+    from nicscope.traces.reader import Trace
+
+
+# Assumed: rows that take about as long as starting a process; less is done here.
+FEW_ROWS = 1 << 24
+
+
+def check_alone(skip: int, workers: int | None, scheduler: str | None) -> None:
+    """Errors: ``StudyError`` for several workers with ``skip``, which needs one process."""
+    if skip and (scheduler is not None or (workers or 1) > 1):
+        raise StudyError("--skip counts requests of all nodes, so one process does; --workers 1")
+
+
+@contextlib.contextmanager
+def workers_for(
+    traces: Sequence[Trace], workers: int | None, scheduler: str | None, *, alone: bool = False
+) -> Iterator[Hired | None]:
+    """Workers for ``traces`` during the block; None: this process alone.
+
+    ``workers`` None is a process for each processor, if there is much to do and it need not be
+    done ``alone``.  Errors:
+    ``StudyError`` if a trace is no folder and workers were asked for, for fewer than 1 or too
+    many, or if the cluster at ``scheduler`` cannot be had.
+    """
+    from nicscope.studies.workers import LocalWorkers, connected, worker_count
+    from nicscope.traces.folders import FolderTrace
+
+    asked = workers is not None or scheduler is not None
+    hands = worker_count(whole("workers", workers), scheduler)
+    files = [trace for trace in traces if not isinstance(trace, FolderTrace)]
+    if files and asked:
+        raise StudyError(
+            f"{files[0].name}: is one file, which one process reads; 'nicscope trace split' makes "
+            "a folder, whose nodes are shared out among workers"
+        )
+    if scheduler is not None:
+        with connected(scheduler) as cluster:
+            yield cluster
+        return
+    few = workers is None and sum(trace.rows for trace in traces) < FEW_ROWS
+    if files or few or alone or hands == 1:
+        yield None
+        return
+    with LocalWorkers(hands) as local:
+        yield local
 
 
 @command(
@@ -191,7 +237,7 @@ def curve(
         workers_for([one for _, one in traces], workers, scheduler, alone=bool(skip)) as hired,
         progress("measuring", "rows") as watch,
     ):
-        return ShownCurves(report(traces, question, repeat, watch, hired))
+        return ShownCurves(report(traces, question, watch, hired), repeat)
 
 
 @command(
@@ -249,7 +295,8 @@ def size(
     scheduler: Scheduler = None,
 ) -> Report:
     """Find the best design of each family within NIC memory, or entries enough for few misses."""
-    from nicscope.studies.sizing.targets import ask, ask_target
+    from nicscope.studies.size_targets import ask_target
+    from nicscope.studies.sizing import ask
 
     if target_miss is not None:
         others = {
@@ -285,13 +332,13 @@ def size(
     ):
         if target_miss is None:
             from nicscope.reports.size import ShownSizes
-            from nicscope.studies.sizing.report import report
+            from nicscope.studies.size_search import report
 
-            return ShownSizes(report(traces, question, repeat, watch, hired))
-        from nicscope.reports.size_targets import ShownTargets
-        from nicscope.studies.sizing.targets import targets
+            return ShownSizes(report(traces, question, watch, hired), repeat)
+        from nicscope.reports.size import ShownTargets
+        from nicscope.studies.size_targets import targets
 
-        return ShownTargets(targets(traces, target, repeat, watch, hired))
+        return ShownTargets(targets(traces, target, watch, hired), repeat)
 
 
 def axes(_what: str, grid: Mapping[str, Word] | Iterable[str] | None) -> list[str]:
@@ -359,7 +406,8 @@ def sweep(
     begun: Callable[[Done], None] = lambda _: None,
 ) -> ShownSweep:
     """Replay traces through every design of a grid; killed, the same command continues."""
-    from nicscope.studies.sweep.grid import ask, worker_count
+    from nicscope.studies.sweep.grid import ask
+    from nicscope.studies.workers import worker_count
 
     points = ask(design, platform, grid, many=many)
     hands = worker_count(workers, scheduler)

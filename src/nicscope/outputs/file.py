@@ -12,7 +12,7 @@ import stat
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nicscope.errors import OutputError
 from nicscope.outputs.target import BUFFER_BYTES, Descriptor, Sink, Target, target_of, unwritable
@@ -20,6 +20,7 @@ from nicscope.outputs.temporary import Part, nameless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
 
 COMPRESSED = {".zst": "zstd", ".gz": "gzip"}
 PARQUET, CSV = "parquet", "csv"
@@ -163,3 +164,36 @@ def _sync(number: int, target: Target) -> None:
         os.fsync(number)
     except OSError as error:
         raise unwritable(target.shown, error) from error
+
+
+class CsvTable:
+    """Writes tables of one schema as CSV with a header, one batch in memory at a time."""
+
+    def __init__(self, sink: Sink, compression: str | None) -> None:
+        import pyarrow as pa
+
+        self._sink = sink
+        self._stream: Any = pa.output_stream(sink, compression=compression)
+        self._file: Any = None
+
+    def write(self, table: Any) -> None:
+        """Append an Arrow table or record batch, without dictionary columns.
+
+        Errors: Arrow's, if a column has no form in CSV.
+        """
+        from pyarrow import csv
+
+        if self._file is None:
+            options = csv.WriteOptions(quoting_style="needed")
+            self._file = csv.CSVWriter(self._stream, table.schema, write_options=options)
+        self._file.write(table)
+
+    def finish(self) -> None:
+        """Flush the remaining lines."""
+        self._file.close()
+        self._stream.close()
+
+    def abandon(self) -> None:
+        """Discard the stream: no further byte is written."""
+        self._sink.raw.give_up()
+        self._stream.close()

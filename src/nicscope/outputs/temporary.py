@@ -35,10 +35,10 @@ _DESCRIPTORS = Path("/proc/self/fd")
 _SCRATCH = "scratch"  # what temporary names are made from of files that never get one
 
 
-def temporary_path(path: Path, ending: str = ENDING) -> Path:
+def temporary_path(path: Path) -> Path:
     """A new temporary name beside ``path``, with as much of its name as fits."""
     mark = b".nicscope-" + os.urandom(_RANDOM_BYTES).hex().encode()
-    return path.with_name(os.fsdecode(_beginning(path) + mark + ending.encode()))
+    return path.with_name(os.fsdecode(_beginning(path) + mark + ENDING.encode()))
 
 
 def temporary_paths(path: Path, ending: str = ENDING) -> list[Path]:

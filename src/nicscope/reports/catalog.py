@@ -9,9 +9,8 @@ from nicscope.config.costs import COSTS
 from nicscope.config.design import PARTS, SETTINGS, Kind
 from nicscope.config.machine import MACHINE
 from nicscope.config.platform import in_us
-from nicscope.reports.printing import Note
+from nicscope.reports.printing import Note, Rows, rows_of
 from nicscope.reports.result import Report
-from nicscope.reports.table import Rows, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from nicscope.config.design import Scheme
-from nicscope.reports.printing import heading, remark
+from nicscope.reports.printing import Bar, Piece, Rows, heading, remark, rows_of
 from nicscope.reports.result import Report, table_of_rows, tidy
-from nicscope.reports.summaries import MissRates, of_replay
-from nicscope.reports.table import Bar, Piece, Rows, rows_of
 from nicscope.reports.wording import (
     KIND_COLOURS,
     KIND_TEXTURES,
@@ -32,6 +30,48 @@ if TYPE_CHECKING:
     from nicscope.reports.printing import Printed
     from nicscope.studies.pricing import Denominator
     from nicscope.studies.replaying import Comparison, Counter, Priced, Tool
+
+
+class MissRates(NamedTuple):
+    """NI misses per 100 lookups or requests: total, by path, and by kind, which add up."""
+
+    design: str
+    misses: float
+    by_path: dict[str, float]
+    by_kind: dict[str, float]
+
+
+def _cost_of_one(comparison: Comparison, priced: Priced) -> str:
+    per, cost = comparison.denominator, priced.cost
+    if priced.platform is None:
+        return "No platform is named, so nothing is priced."
+    if not cost.is_known:
+        return f"What a {per.value} costs is unknown: {cost.reason}."
+    us = us_per(per, cost)
+    if cost.is_lower_bound:
+        return f"A {per.value} costs at least {us.removeprefix('≥ ')} us: {cost.reason}."
+    return f"A {per.value} costs {us} us on {priced.platform}."
+
+
+def _costs_of_several(comparison: Comparison) -> list[str]:
+    per = comparison.denominator
+    able = [
+        (bounds[1], priced)
+        for priced in comparison.priced
+        if not priced.cost.is_lower_bound and not priced.total("rejected")
+        if (bounds := priced.cost.per_us(priced.cost.count_of(per))) is not None
+    ]
+    if not able:
+        return ["No design has a whole price; the least that is known of each is marked ≥."]
+    cheapest = min(able, key=lambda one: one[0])[1]
+    told = (
+        f"Of the designs with a whole price {cheapest.name} is the cheapest: "
+        f"{us_per(per, cheapest.cost)} us per {per.value} on {cheapest.platform}"
+    )
+    others = {priced.platform for _, priced in able}
+    if len(others) > 1:
+        told += "; prices are of several machines, and --platform NAME takes one for all"
+    return [f"{told}."]
 
 
 class _Table(NamedTuple):
@@ -168,8 +208,6 @@ _WITHOUT_KINDS = {
     "compulsory": "ni_misses_compulsory",
     "not compulsory": "ni_misses_noncompulsory",
 }
-
-
 PS_PER_US = 10**6
 COLUMNS = {  # of the first table: a row per design
     "design": "string",
@@ -378,9 +416,9 @@ class ReplayReport(Report):
     found: Comparison
     topic = "replay"
     drawn: ClassVar = {
-        "misses": "comparison.draw_misses",
-        "costs": "comparison.draw_costs",
-        "memory": "comparison.draw_memory",
+        "misses": "designs.draw_misses",
+        "costs": "designs.draw_costs",
+        "memory": "designs.draw_memory",
     }
 
     @property
@@ -390,7 +428,33 @@ class ReplayReport(Report):
 
     def summary(self) -> list[str]:
         """How much NICs miss, and what that costs."""
-        return of_replay(self.found, miss_rates(self.found))
+        comparison, rates = self.found, miss_rates(self.found)
+        per = comparison.denominator
+        if len(rates) == 1:
+            [one], [priced] = rates, comparison.priced
+            missed = f"Of 100 {per.plural}, {one.design}'s NIC misses {per_hundred(one.misses)}"
+            first = one.by_kind["compulsory"]
+            if one.misses:
+                missed += f"; {per_hundred(first)} are first uses, which no size of cache avoids"
+            return [f"{missed}.", _cost_of_one(comparison, priced)]
+        nothing = [one.design for one in rates if not one.misses]
+        ordered = sorted((one for one in rates if one.misses), key=lambda one: one.misses)
+        told = []
+        if nothing:
+            told.append(f"{listed(nothing)} {'miss' if len(nothing) > 1 else 'misses'} nothing")
+        if len(ordered) == 1:
+            told.append(f"{ordered[0].design} misses {per_hundred(ordered[0].misses)}")
+        elif ordered and per_hundred(ordered[0].misses) == per_hundred(ordered[-1].misses):
+            whose = "each" if nothing else "every design"
+            told.append(f"{whose} misses {per_hundred(ordered[0].misses)}")
+        elif ordered:
+            least, most = ordered[0], ordered[-1]
+            told.append(
+                f"{least.design} misses {per_hundred(least.misses)}, the fewest, and {most.design} "
+                f"{per_hundred(most.misses)}, the most"
+            )
+        missed = f"Of 100 {per.plural} on the NIC {'; of the others '.join(told)}."
+        return [missed, *_costs_of_several(comparison)]
 
     def parts(self) -> Iterator[Printed]:
         """The trace, its misses, the work of the hosts, memory, and what the tables do not say."""

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.reports.printing import heading, remark, said
+from nicscope.reports.printing import Bar, Piece, Rows, heading, remark, rows_of, said
 from nicscope.reports.result import Report
-from nicscope.reports.summaries import of_curves, of_many_curves
-from nicscope.reports.table import Bar, Piece, Rows, rows_of
 from nicscope.reports.wording import (
     KIND_COLOURS,
     KIND_TEXTURES,
@@ -21,15 +19,18 @@ from nicscope.reports.wording import (
 from nicscope.studies.curves import by_output_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rich.text import Text
 
     from nicscope.reports.printing import Printed
     from nicscope.studies.curves import CurveReport, MissCurve, Point
 
+
 BAR = 28  # characters of the longest bar
 SPELT_OUT = 4  # curves with a table each; more share one
+MOST_TOLD = 3  # sentences of one kind
+ESTIMATES = "These are estimates, from a sample of the pages."
 LISTED = 25  # rows of the table that they share
 BLOCKS = " ▁▂▃▄▅▆▇█"
 PARTS = ("compulsory", "capacity", "conflict")
@@ -61,7 +62,12 @@ class ShownCurves(Report):
     def summary(self) -> list[str]:
         """Up to which size a cache pays, or of many curves what the largest caches miss."""
         curves = self.found.curves
-        return of_curves(curves) if len(curves) <= SPELT_OUT else of_many_curves(curves)
+        told = (
+            [_curve_in_words(curve) for curve in curves[:MOST_TOLD]]
+            if len(curves) <= SPELT_OUT
+            else [_largest_caches(curves)]
+        )
+        return told + [ESTIMATES] * any(curve.sample is not None for curve in curves)
 
     def parts(self) -> Iterator[Printed]:
         """Curve after curve, or all in one table; then what is to be said of any."""
@@ -90,9 +96,13 @@ class ShownCurves(Report):
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield the table, which is written curve by curve, and up to three figures."""
-        from nicscope.reports.figures.curves import draw_curves
-        from nicscope.reports.figures.heat import draw_heat, has_lines
-        from nicscope.reports.figures.kinds import draw_kinds, has_kinds
+        from nicscope.reports.figures.misses import (
+            draw_curves,
+            draw_heat,
+            draw_kinds,
+            has_kinds,
+            has_lines,
+        )
 
         yield "curves.parquet", self._write_table
         yield "curves", draw_curves(self.found)
@@ -348,3 +358,41 @@ def _set_columns(curve: MissCurve) -> Iterator[dict[str, Any]]:
             "ni_misses_capacity": capacity,
             "ni_misses_conflict": conflict,
         }
+
+
+def _largest_caches(curves: Sequence[MissCurve]) -> str:
+    """The range over the curves of the largest caches' misses."""
+    rates = [(100 * curve.ratio(float(curve.sizes.misses[-1])), curve.name) for curve in curves]
+    (low, least), (high, most) = min(rates), max(rates)
+    return (
+        f"Of {whole(len(curves))} curves, the largest cache of {least} misses {per_hundred(low)} "
+        f"of 100 lookups, the fewest, and that of {most} {per_hundred(high)}, the most."
+    )
+
+
+def _curve_in_words(curve: MissCurve) -> str:
+    def rate(misses: float) -> str:
+        return per_hundred(100 * curve.ratio(misses))
+
+    low, high = curve.powers()[0], curve.powers()[-1]
+    least, most = (curve.sizes.at(entries) for entries in (high, low))
+    if curve.knee is None:
+        if rate(least) == rate(most):
+            return (
+                f"{curve.name}: a cache misses {rate(most)} of 100 lookups, whether it has "
+                f"{whole(low)} entries or {whole(high)}."
+            )
+        return (
+            f"{curve.name}: from {whole(low)} to {whole(high)} entries misses fall from "
+            f"{rate(most)} to {rate(least)} of 100 lookups, and no size stands out."
+        )
+    told = (
+        f"{curve.name}: misses fall fastest up to about {whole(curve.knee)} entries, where a fully "
+        f"associative cache misses {rate(curve.sizes.at(curve.knee))} of 100 lookups"
+    )
+    simplest = [point for point in curve.points if point.entries == curve.knee]
+    if simplest:
+        told += f" and a {simplest[0].ways}-way one {rate(simplest[0].misses)}"
+    if curve.knee != high:
+        told += f"; {whole(high)} entries miss {rate(least)}"
+    return f"{told}."

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nicscope.reports.printing import heading, remark
+from nicscope.reports.printing import Rows, heading, remark, rows_of
 from nicscope.reports.result import Column, Report, table_of
-from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import byte_size, in_words, listed, whole
 from nicscope.studies.curves import MOST_ENTRIES
 from nicscope.studies.fitting import FULL, RANDOM

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.reports.printing import heading, remark, said
+from nicscope.reports.printing import Bar, Piece, Rows, heading, remark, said
 from nicscope.reports.result import Report
 from nicscope.reports.simulation import timeline_text
-from nicscope.reports.summaries import of_flow
-from nicscope.reports.table import Bar, Piece, Rows
 from nicscope.reports.wording import PART_COLOURS, byte_size, in_words, significant, whole
-from nicscope.studies.flow.parts import BANDS, PART_NAMES, WAITS, Part
-from nicscope.studies.flow.report import evidence_of, timeline
+from nicscope.studies.flow import evidence_of, timeline
+from nicscope.studies.flow_parts import BANDS, PART_NAMES, WAITS, Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +20,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from nicscope.reports.printing import Printed
-    from nicscope.studies.flow.report import FlowReport
+    from nicscope.studies.flow import FlowReport
+
 
 FIRST, LAST = 8, 4  # packets that are listed, if there are more than both
 BAR = 20  # characters of the longest bar
@@ -43,15 +42,16 @@ class ShownFlow(Report):
             return ["Nothing was delivered."]
         rows = np.flatnonzero(report.detailed["read"] >= 0)
         totals = report.parts[rows].sum(axis=0)
-        part = Part(int(totals.argmax())) if len(rows) else None
         median = significant(float(np.median(report.latencies)) / PS_PER_US)
-        return of_flow(
-            report.question.payload,
-            median,
-            significant(report.bandwidth),
-            "" if part is None else PART_NAMES[part],
-            "" if part is None else f"{100 * int(totals[part]) / max(int(totals.sum()), 1):.1f} %",
-        )
+        told = [
+            f"A message of {whole(report.question.payload)} bytes is read {median} us after it was "
+            f"posted (median); {significant(report.bandwidth)} MB/s arrive."
+        ]
+        if len(rows):
+            part = Part(int(totals.argmax()))
+            share = f"{100 * int(totals[part]) / max(int(totals.sum()), 1):.1f} %"
+            told.append(f"The largest part of the latency, {share}, is '{PART_NAMES[part]}'.")
+        return told
 
     def parts(self) -> Iterator[Printed]:
         """The result, the packets, the parts of their latency, the engines and NIC memory."""
@@ -77,7 +77,7 @@ class ShownFlow(Report):
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield tables, the timeline and figures."""
-        from nicscope.reports.figures.flow import draw_bandwidth, draw_flow
+        from nicscope.reports.figures.messages import draw_bandwidth, draw_flow
 
         yield from super().files()
         # Made when they are written: whoever wants a figure alone does not wait for them.

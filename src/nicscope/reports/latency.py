@@ -5,19 +5,17 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar
 
-from nicscope.reports.printing import heading, remark, said
+from nicscope.reports.printing import Rows, heading, remark, said
 from nicscope.reports.result import Report, tidy
-from nicscope.reports.summaries import of_latencies
-from nicscope.reports.table import Rows
-from nicscope.studies.latency.report import Part
+from nicscope.studies.latency import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
     from nicscope.reports.printing import Printed
-    from nicscope.studies.latency.ping_pong import Translating
-    from nicscope.studies.latency.report import LatencyReport
+    from nicscope.studies.latency import LatencyReport, Translating
+
 
 COLUMNS: dict[str, tuple[Part, ...]] = {
     "write": (Part.USER_DATA,),
@@ -50,11 +48,26 @@ class ShownLatencies(Report):
 
     found: LatencyReport
     topic = "latency"
-    drawn: ClassVar = {"latency": "latency.draw_latency"}
+    drawn: ClassVar = {"latency": "messages.draw_latency"}
 
     def summary(self) -> list[str]:
-        """Which way is fastest."""
-        return of_latencies(self.found)
+        """The fastest mechanism for the smallest and for the largest messages."""
+        groups = [
+            (size, list(each))
+            for size, each in groupby(self.found.latencies, lambda one: one.byte_count)
+        ]
+        sentences = []
+        for size, rows in dict([groups[0], groups[-1]]).items():
+            fastest, slowest = (pick(rows, key=lambda one: one.cycles()) for pick in (min, max))
+            told = (
+                f"A message of {size:,} bytes takes {fastest.cycles():,.0f} cycles by "
+                f"{fastest.mechanism}"
+            )
+            if slowest is not fastest:
+                told += f", the fastest way, and {slowest.cycles():,.0f} by {slowest.mechanism}"
+                told += ", the slowest"
+            sentences.append(f"{told}.")
+        return [*sentences, "A cycle is 1 ns."]
 
     def parts(self) -> Iterator[Printed]:
         """What was measured, the table, and what it means."""

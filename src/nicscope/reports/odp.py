@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nicscope.reports.printing import heading, remark
-from nicscope.reports.register import spelt_seconds
+from nicscope.reports.printing import Rows, heading, remark, rows_of
+from nicscope.reports.registration import spelt_seconds
 from nicscope.reports.result import Report, table_of_rows
-from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import (
     byte_size,
     evidence_classes,

@@ -8,10 +8,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.reports.page import markdown_table
-from nicscope.reports.printing import INDENT, heading, said
+from nicscope.reports.printing import INDENT, Rows, heading, rows_of, said
 from nicscope.reports.result import Report, tidy
 from nicscope.reports.summaries import of_reproduction
-from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import per_hundred
 from nicscope.studies.reproduce.verdict import Shape
 from nicscope.version import __version__

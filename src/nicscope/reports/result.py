@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from nicscope.errors import OutputError, StudyError, did_you_mean, in_one_line
 from nicscope.outputs import OutputFolder, whole_folder
-from nicscope.reports.printing import is_blank, said, show, text_of
+from nicscope.reports.printing import Note, Rows, heading, is_blank, said, show, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from matplotlib.figure import Figure
 
+    from nicscope.config.glossary import Meaning
     from nicscope.reports.printing import Printed
 
 
@@ -51,12 +52,19 @@ class Report(ABC):
     # Figures of all that was found, by name: each a ``drawing``, which may draw none.
     drawn: ClassVar[Mapping[str, str]] = {}
 
-    def __init__(self, found: Any) -> None:
+    def __init__(self, found: Any, command: Sequence[str] | None = None) -> None:
+        """``command``: arguments that give ``found`` again, where that is to be told."""
         self.found = found
+        self.command = command
 
     def as_json(self) -> Any:
         """What ``--json`` prints, as plain values."""
-        return self.found.to_json()
+        plain = self.found.to_json()
+        if self.command is None:
+            return plain
+        from nicscope.studies.sources import repeat
+
+        return plain | {"repeat": repeat(self.command)}
 
     def summary(self) -> list[str]:
         """The answer in words: sentences whose numbers are the tables'."""
@@ -98,8 +106,6 @@ class Report(ABC):
         else:
             yield from shown
         if explain:
-            from nicscope.reports.definitions import explained
-
             yield from explained(shown, self.topic)
 
     def show(self, *, explain: bool = False) -> None:
@@ -291,3 +297,34 @@ def json_text(plain: Any, *, ascii_only: bool = False) -> str:
     """One JSON document, with a newline; undecodable bytes of file names are escaped."""
     text = json.dumps(plain, indent=2, ensure_ascii=ascii_only)
     return text.encode("utf-8", "backslashreplace").decode() + "\n"
+
+
+def distinct_headings(parts: Iterable[Printed]) -> list[str]:
+    """The distinct headings of the tables among ``parts``, in order of first use."""
+    tables = [part for part in parts if isinstance(part, Rows)]
+    return list(dict.fromkeys(heading for rows in tables for heading in rows.headings if heading))
+
+
+def explained(parts: Iterable[Printed], topic: str) -> Iterator[Printed]:
+    """A paragraph for each term in the tables among ``parts``, on ``topic``."""
+    from nicscope.config.glossary import meaning_of
+
+    told: dict[str, tuple[Meaning, list[str]]] = {}
+    for word in distinct_headings(parts):
+        found = meaning_of(word, topic)
+        if found is not None:
+            told.setdefault(found.name, (found, []))[1].append(word)
+    if told:
+        yield ""
+        yield heading("What the tables' words mean")
+    for (name, term), headings in told.values():
+        source = f"  [{term.source}]" if term.source else ""
+        yield Note(f"{_term_in_words(name, headings)}: {term.means}{source}")
+
+
+def _term_in_words(name: str, headings: Sequence[str]) -> str:
+    """The headings as the tables have them, with the term's name if that is another word."""
+    if set(headings) <= set(name.split(", ")):
+        return name
+    words = ", ".join(headings)
+    return words if name in headings else f"{words} ({name})"

@@ -6,18 +6,16 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.printing import heading, remark
+from nicscope.reports.printing import heading, remark, rows_of
 from nicscope.reports.result import Column, Report, of_totals, table_of, tidy
 from nicscope.reports.summaries import of_program, of_simulation
-from nicscope.reports.table import rows_of
 from nicscope.reports.wording import byte_size, in_words, listed, significant, whole
 from nicscope.studies.sources import COUNT_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from nicscope.reports.printing import Printed
-    from nicscope.reports.table import Rows
+    from nicscope.reports.printing import Printed, Rows
     from nicscope.studies.programs import ProgramRuns
     from nicscope.studies.simulating import Simulated, TraceSimulation
 

@@ -1,16 +1,17 @@
-"""The best design of each family within NIC memory: an answer in words, tables, sizes.parquet."""
+"""What ``nicscope size`` finds: the best designs within NIC memory, or entries that do."""
 
 from __future__ import annotations
 
 import shlex
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.printing import heading, remark
-from nicscope.reports.result import Report, drawing, table_of_rows
-from nicscope.reports.table import Rows, rows_of
+from nicscope.reports.printing import Rows, heading, remark, rows_of
+from nicscope.reports.result import Column, Report, drawing, table_of, table_of_rows
 from nicscope.reports.wording import (
     byte_size,
+    in_words,
     listed,
     per_hundred,
     significant,
@@ -19,14 +20,14 @@ from nicscope.reports.wording import (
 )
 from nicscope.studies.pricing import denominator_of
 from nicscope.studies.replaying import rates
-from nicscope.studies.sizing.result import fewest_misses, uncertain_components
+from nicscope.studies.sizing import fewest_misses, uncertain_components
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nicscope.reports.printing import Printed
-    from nicscope.studies.sizing.result import Answer, Point, Sizing, SizingReport
-    from nicscope.studies.sizing.search import PageSize
+    from nicscope.studies.size_targets import Cliff, Target, TargetReport
+    from nicscope.studies.sizing import Answer, PageSize, Point, Sizing, SizingReport
 
 
 NONE = "-"
@@ -183,14 +184,15 @@ def larger(answer: Answer) -> str:
 def remarks_on(sizing: Sizing, report: SizingReport) -> list[str]:
     """What the tables alone would hide."""
     lines = _cheapest(sizing)
-    lines += [_resting(answer) for answer in sizing.answers if _rests(answer)]
+    bests = [answer.best for answer in sizing.answers if answer.best is not None]
+    lines += filter(None, map(_resting, sizing.answers))
     for answer in sizing.answers:
         lines += _about(answer, report)
     lines += _unpriced(sizing, report)
     lines += _pinned_beyond(sizing)
     if report.question.platform is None:
         lines.append("costs are those of each design's own machine; --platform puts all on one")
-    if any(_ways(answer) > 1 for answer in sizing.answers):
+    if any((one.priced.result.design.ways or 1) > 1 for one in bests):
         lines.append(
             "assumed: what each further way takes, and that lines and victims take nothing; "
             "the papers timed direct-mapped caches"
@@ -276,17 +278,11 @@ def page_remarks(sizing: Sizing) -> list[str]:
     return lines
 
 
-def _ways(answer: Answer) -> int:
-    return 1 if answer.best is None else answer.best.priced.result.design.ways or 1
-
-
-def _rests(answer: Answer) -> bool:
-    return answer.best is not None and bool(uncertain_components(answer.best).parts)
-
-
 def _resting(answer: Answer) -> str:
-    assert answer.best is not None
-    found = uncertain_components(answer.best)
+    """Which assumed or fitted prices the best rests on; empty if on none."""
+    found = None if answer.best is None else uncertain_components(answer.best)
+    if found is None or not found.parts:
+        return ""
     named = dict.fromkeys(f"{part.cost} ({part.evidence.value})" for part in found.parts)
     prices = ", ".join(named)
     return f"{answer.scheme.value}: {100 * found.share:.0f} % of its cost rests on {prices}"
@@ -326,11 +322,6 @@ def target_cells(answer: Answer) -> tuple[str, str]:
     if floor is None:
         return "none", "no design carries everything out"
     return "none", f"floor {measure(floor)} with {byte_size(floor.nic_bytes)}: {shape(floor)}"
-
-
-def command(words: list[str]) -> str:
-    """A command line, quoted for a shell."""
-    return shlex.join(words)
 
 
 SAVED = 0.01  # of the cost, below which twice the memory saves hardly anything
@@ -471,7 +462,7 @@ class ShownSizes(Report):
         for number, sizing in enumerate(self.found.sizings):
             if number:
                 yield ""
-            yield from size_parts(sizing, self.found)
+            yield from size_parts(sizing, self.found, once_a_file=not self.command)
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield one row for each family and size of NIC memory from which a better design fits."""
@@ -480,7 +471,7 @@ class ShownSizes(Report):
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield the table, and a figure for each trace."""
-        draw = drawing("sizes.draw_sizing")
+        draw = drawing("designs.draw_sizing")
         report = self.found
         yield from super().files()
         for number, sizing in enumerate(report.sizings, 1):
@@ -489,8 +480,11 @@ class ShownSizes(Report):
             yield name, draw(sizing, report)
 
 
-def size_parts(sizing: Sizing, report: SizingReport) -> Iterator[Printed]:
-    """The text of one trace, piece by piece; commands are plain strings."""
+def size_parts(sizing: Sizing, report: SizingReport, *, once_a_file: bool) -> Iterator[Printed]:
+    """The text of one trace, piece by piece; commands are plain strings.
+
+    ``once_a_file``: they will do when the trace, a table or an object, is a file.
+    """
     yield heading(sizing.trace).append(headline(sizing), style="not bold")
     tables = [best_rows(sizing, report), part_rows(sizing, report)] if sizing.answers else []
     tables[1:1] = [memory_rows(answers, report) for answers in ranked_alike(sizing)]
@@ -508,15 +502,15 @@ def size_parts(sizing: Sizing, report: SizingReport) -> Iterator[Printed]:
         yield remark(line)
     if remarks:
         yield ""
-    from_file = "" if report.repeat["command"] else f", once {sizing.trace} is a file"
+    from_file = f", once {sizing.trace} is a file" * once_a_file
     yield remark(f"to count each of them again{from_file}:")
     for answer in sizing.answers:
         if answer.best is not None:
-            yield f"  {command(answer.command)}"
+            yield f"  {shlex.join(answer.command)}"
     for one in sizing.page_sizes:
-        yield f"  {command(one.table_command)}"
+        yield f"  {shlex.join(one.table_command)}"
         if one.cache is not None:
-            yield f"  {command(one.cache_command)}"
+            yield f"  {shlex.join(one.cache_command)}"
 
 
 def best_rows(sizing: Sizing, report: SizingReport) -> Rows:
@@ -670,8 +664,6 @@ _SETTINGS = {
     "high_water_pages": "high_water",
 }
 _COSTS = ("cost_us", "cost_us_per_lookup", "cost_us_per_request")  # null: unknown
-
-
 COLUMNS = {  # of sizes.parquet
     "trace": "string",
     "family": "string",
@@ -734,3 +726,161 @@ def _step(step: Point) -> dict[str, Any]:
 def short_name(trace: str) -> str:
     """A trace's name without folders and ending."""
     return Path(trace.removeprefix("bundled:")).stem
+
+
+TARGET_COLUMNS: dict[str, Column] = {
+    "trace": ("string", "trace"),
+    "page_size_bytes": ("int64", "page_size"),
+    "lookups": ("int64", "lookups"),
+    "touched_pages": ("int64", "pages"),
+    "ni_misses_compulsory": ("int64", "compulsory"),
+    "enough_entries": ("int64", "entries"),
+    "enough_ni_misses": ("int64", "misses"),
+    "steady_entries": ("int64", "steady_entries"),
+    "cliff_entries": ("int64", lambda one: None if one.cliff is None else one.cliff.entries),
+}
+NO_CACHE = "none"
+ON_THE_MACHINE = (
+    "On the machine: Level 0 and Level 1 MTT Cache Miss (Neo-Host), l0_mtt_miss and l1_mtt_miss "
+    "(FreeBSD), over lookups; KernelPageSize of /proc/PID/smaps for the pages there really are."
+)
+
+
+class ShownTargets(Report):
+    """Sufficient entries for each page size."""
+
+    found: TargetReport
+    topic = "size"
+
+    def summary(self) -> list[str]:
+        """How many entries do for pages of each size, and where a cliff is."""
+        told = []
+        several = len(self.found.traces) > 1
+        for name, some in groupby(self.found.targets, lambda target: target.trace):
+            targets = list(some)
+            if several:
+                told.append(f"{name}:")
+            told += _fewest_needed(targets, _share(self.found))
+            for target in targets:
+                told.append(_enough_in_words(target, _share(self.found)))
+                if target.cliff is not None:
+                    told.append(_cliff_sentence(target.cliff, target.lookups))
+        return told
+
+    def parts(self) -> Iterator[Printed]:
+        """A table: each page size of each trace."""
+        skipped = self.found.question.skip
+        for number, trace in enumerate(self.found.traces):
+            after = f", of which {whole(skipped)} only fill the caches" if skipped else ""
+            requests = in_words(trace["requests"], "request")
+            if number:
+                yield ""
+            yield heading(f"{trace['name']}: {requests}{after}")
+            yield ""
+            those = [one for one in self.found.targets if one.trace == trace["name"]]
+            yield entry_rows(those, self.found)
+            cliffs = [(one, one.cliff) for one in those if one.cliff is not None]
+            if cliffs:
+                yield cliff_rows(cliffs)
+        yield remark(
+            "Fully associative, least recently used first out, one cache on each node's NIC. From "
+            "the start: all misses count; steady: first lookups of a page are left out."
+        )
+        yield remark(ON_THE_MACHINE)
+
+    def tables(self) -> Iterator[tuple[str, Any]]:
+        """Yield a row for each page size of each trace."""
+        yield "targets", table_of(self.found.targets, TARGET_COLUMNS)
+
+
+def entry_rows(targets: list[Target], found: TargetReport) -> Rows:
+    """A row for each page size."""
+    return rows_of(
+        f"Fewest entries with which at most {_share(found)} of lookups miss, by page size",
+        targets,
+        {
+            "pages": lambda one: byte_size(one.page_size),
+            "lookups": lambda one: whole(one.lookups),
+            "touched": lambda one: whole(one.pages),
+            "first lookups": lambda one: per_hundred(100 * one.compulsory_share) + " %",
+            "from the start": lambda one: _entries(one.entries),
+            "steady": lambda one: _entries(one.steady_entries),
+            "reach, steady": lambda one: (
+                NO_CACHE
+                if one.steady_entries is None
+                else byte_size(one.steady_entries * one.page_size)
+            ),
+        },
+        words=("pages",),
+        grouped=False,
+        least=("lookups", "touched"),
+    )
+
+
+def cliff_rows(cliffs: list[tuple[Target, Cliff]]) -> Rows:
+    """A row for each page size with a sharp drop of misses."""
+    return rows_of(
+        "Cliffs: the doubling of a cache that buys most, in misses per 100 lookups",
+        cliffs,
+        {
+            "pages": lambda one: byte_size(one[0].page_size),
+            "entries before": lambda one: whole(one[1].entries),
+            "missed before": lambda one: _of_lookups(one[1].misses, one[0].lookups),
+            "with twice as many": lambda one: _of_lookups(one[1].after, one[0].lookups),
+        },
+        words=("pages",),
+        grouped=False,
+    )
+
+
+def _of_lookups(count: int, lookups: int) -> str:
+    return per_hundred(100 * count / lookups)
+
+
+def _entries(count: int | None) -> str:
+    return NO_CACHE if count is None else whole(count)
+
+
+def _share(found: TargetReport) -> str:
+    return f"{100 * found.question.share:g} %"
+
+
+def _many(entries: int) -> str:
+    return "1 entry" if entries == 1 else f"{whole(entries)} entries"
+
+
+def _miss(entries: int) -> str:
+    return "misses" if entries == 1 else "miss"
+
+
+def _fewest_needed(targets: list[Target], share: str) -> list[str]:
+    """The page size that needs the fewest entries, where several were asked for."""
+    enough = [one for one in targets if one.entries is not None]
+    if len(targets) < 2 or not enough:
+        return []
+    best = min(enough, key=lambda one: (one.entries or 0, one.page_size))
+    return [
+        f"Pages of {byte_size(best.page_size)} need fewest: {_many(best.entries or 0)} for at most "
+        f"{share} of lookups that miss."
+    ]
+
+
+def _enough_in_words(target: Target, share: str) -> str:
+    """The sufficient entries, as a sentence."""
+    page, entries, steady = byte_size(target.page_size), target.entries, target.steady_entries
+    if entries is not None:
+        return f"In pages of {page} {_many(entries)} {_miss(entries)} at most {share} of lookups."
+    first = f"{per_hundred(100 * target.compulsory_share)} % are the first of a page"
+    later = (
+        "" if steady is None else f"; of all others {_many(steady)} {_miss(steady)} at most {share}"
+    )
+    return f"In pages of {page} no cache misses as few as {share} of lookups: {first}{later}."
+
+
+def _cliff_sentence(cliff: Cliff, lookups: int) -> str:
+    """The position of the drop, as a sentence."""
+    before, after = (_of_lookups(count, lookups) for count in (cliff.misses, cliff.after))
+    return (
+        f"There is a cliff: {_many(cliff.entries)} {_miss(cliff.entries)} {before} of 100 lookups, "
+        f"twice as many {after}."
+    )

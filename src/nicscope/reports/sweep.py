@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.printing import Note
+from nicscope.reports.printing import Note, Rows
 from nicscope.reports.result import Report
-from nicscope.reports.table import Rows
 from nicscope.reports.wording import (
     UNKNOWN,
     byte_size,
@@ -39,9 +38,8 @@ class ShownSweep(Report):
     topic = "sweep"
 
     def __init__(self, found: Sweep, table: Table, command: list[str], done: Done) -> None:
-        super().__init__(found)
+        super().__init__(found, command)
         self.points = table
-        self.command = command
         self.done = done
         self.names = [name for name, _ in found.traces]
 
@@ -66,7 +64,7 @@ class ShownSweep(Report):
             "not_priced_whole": [
                 {"trace": name, **found._asdict()} for name, found in unpriced.items() if found
             ],
-            "repeat": repeat(self.command),
+            "repeat": repeat(self.command or ()),
         }
 
     def tables(self) -> Iterator[tuple[str, Any]]:
@@ -162,7 +160,11 @@ def point_rows(
         + [byte_size(row["nic_memory_bytes"]), byte_size(row["pinned_host_bytes"])]
         for row in rows
     ]
-    words = {place for place, axis in enumerate(varying, several_traces) if _is_words(rows, axis)}
+    words = {
+        place
+        for place, axis in enumerate(varying, several_traces)
+        if any(isinstance(row[axis.column], str) for row in rows)
+    }
     return Rows(
         "",
         headings,
@@ -175,10 +177,6 @@ def point_rows(
             *(f"per 100 {per.plural}", "rejected", "us in all"),
         ),
     )
-
-
-def _is_words(rows: Sequence[dict[str, Any]], axis: Axis) -> bool:
-    return any(isinstance(row[axis.column], str) for row in rows)
 
 
 def unpriced_note(found: Unpriced) -> list[str]:

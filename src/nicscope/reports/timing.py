@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.printing import heading, remark
+from nicscope.reports.printing import Rows, heading, remark, rows_of
 from nicscope.reports.result import Column, Report, of_totals, table_of, tidy
-from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import byte_size, in_words, listed, significant, whole
 from nicscope.studies.timing import OPERATIONS, PART_NAMES, PERCENTILES
 

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nicscope.errors import printable
-from nicscope.reports.printing import heading
+from nicscope.reports.printing import Bar, Piece, Rows, heading, rows_of
 from nicscope.reports.result import Report
-from nicscope.reports.table import Bar, Piece, Rows, rows_of
 from nicscope.reports.wording import byte_size
 
 if TYPE_CHECKING:

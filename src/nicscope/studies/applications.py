@@ -338,7 +338,11 @@ def program_trace_of(run: ApplicationRun) -> ProgramTrace:
         size=run.size,
         seed=run.seed,
         left_out=[*LEFT_OUT] + ([] if run.program.with_initial else [_NO_INITIAL]),
-        assumed=_assumed(run),
+        # CPU costs that were not measured
+        assumed={
+            f"{name}_us": getattr(run.costs, name)
+            for name in ("access", "local_miss", "write_fault")
+        },
         origin=run.origin(),
     )
     made = ProgramBuilder(metadata)
@@ -350,12 +354,6 @@ def program_trace_of(run: ApplicationRun) -> ProgramTrace:
                 fields["address"] += SHARED_BASE
             made.add(process, operation, **fields)
     return made.trace()
-
-
-def _assumed(run: ApplicationRun) -> dict[str, Any]:
-    """CPU costs that were not measured."""
-    named = ("access", "local_miss", "write_fault")
-    return {f"{name}_us": getattr(run.costs, name) for name in named}
 
 
 def write_application_program(run: ApplicationRun, path: Path) -> None:

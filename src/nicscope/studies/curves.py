@@ -8,18 +8,13 @@ import msgspec
 import numpy as np
 
 from nicscope.config.design import Scheme, read_setting
+from nicscope.drivers.onepass.curve import LruCurve
+from nicscope.drivers.onepass.grid import SetAssociativeGrid, of_groups
+from nicscope.drivers.onepass.recency import WIDTHS
+from nicscope.drivers.onepass.sample import SampledCurve
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.memory_limit import check_memory
-from nicscope.studies.pricing import Counted, Meter, SamplingMeter, Span
-from nicscope.studies.sources import (
-    RowsDone,
-    ShareDone,
-    check_skip,
-    grains_counted,
-    named,
-    parted,
-    repeat,
-)
+from nicscope.studies.sources import RowsDone, ShareDone, check_skip, grains_counted, named, parted
 from nicscope.studies.workers import Nodes
 
 if TYPE_CHECKING:
@@ -28,9 +23,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.onepass.curve import Curve
+    from nicscope.drivers.onepass.grid import Counts
     from nicscope.drivers.onepass.sample import Estimate
     from nicscope.drivers.replay.columns import RequestColumns
-    from nicscope.drivers.replay.lookups import Nic
+    from nicscope.drivers.replay.lookups import Lookups, Nic
     from nicscope.drivers.replay.page_numbering import Alignment
     from nicscope.studies.workers import Workers
     from nicscope.traces.folders import Share
@@ -301,19 +297,120 @@ class MissCurve(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CurveReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Curves of some traces, and the command that repeats them."""
+    """Curves of some traces."""
 
     traces: list[dict[str, Any]]
     curves: list[MissCurve]
-    repeat: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """One object for programs."""
         curves = [curve.to_json() for curve in self.curves]
-        return {"traces": self.traces, "curves": curves, "repeat": self.repeat}
+        return {"traces": self.traces, "curves": curves}
 
 
 PARTS = 16  # sizes per doubling at which the fully associative curve is told
+WORD_BYTES = 4  # of a key in a set
+
+
+class Span(NamedTuple):
+    """Set counts and ways of the simulated caches; ``ways`` 0: only the curve."""
+
+    low: int  # log2 of the fewest sets
+    high: int
+    ways: int
+
+    @property
+    def bytes_each(self) -> int:
+        """Memory of one NIC's sets."""
+        if not self.ways:
+            return 0
+        width = next(width for width in WIDTHS if width >= self.ways)
+        return ((2 << self.high) - (1 << self.low)) * width * WORD_BYTES
+
+
+class Meter:
+    """An exact meter of one NIC's lookups."""
+
+    def __init__(self, nic: Nic, span: Span, group_bits: int = 0) -> None:
+        """What is looked up are groups of 2**group_bits lines."""
+        self.nic = nic
+        self.lookups = 0  # of pages
+        self._span = span
+        self._group_bits = group_bits
+        low, high = (max(bits - group_bits, 0) for bits in (span.low, span.high))
+        self._grid = SetAssociativeGrid(high, span.ways, min_set_bits=low) if span.ways else None
+        self._curve = LruCurve()
+
+    def feed(self, lookups: Lookups) -> None:
+        """Count some more lookups."""
+        self.lookups += lookups.pages
+        # Among groups those are left out that nobody misses, and how many they are is another.
+        repeats = 0 if self._group_bits else lookups.repeats
+        if self._grid is None:
+            self._curve.feed(lookups.numbers, repeats)
+        else:
+            self._grid.feed(lookups.numbers, lookups.set_index, repeats)
+
+    def skip(self) -> None:
+        """Reset the counts: earlier lookups only warm the caches."""
+        self.lookups = 0
+        (self._grid or self._curve).skip()
+
+    def counted(self) -> Counted:
+        """The result, after which the meter's state is gone."""
+        if self._grid is None:
+            curve = self._curve.taken().of_groups(self._group_bits)
+            return Counted(self.nic, self.lookups, curve, None)
+        found, span = self._grid.result(last=True), self._span
+        counts = of_groups(found, self._group_bits, span.low, span.high)
+        assert counts.kinds is not None
+        return Counted(self.nic, self.lookups, counts.kinds.fully_associative, counts)
+
+
+class Counted(NamedTuple):
+    """The result of a ``Meter``."""
+
+    nic: Nic
+    lookups: int  # of pages
+    curve: Curve
+    grid: Counts | None
+
+    @property
+    def footprint(self) -> int:
+        """Distinct lines looked up, including those before the reset."""
+        return self.curve.footprint
+
+    def counts(self) -> tuple[Curve, Counts | None]:
+        """Misses of fully associative caches, and of the others if asked for."""
+        return self.curve, self.grid
+
+
+class SamplingMeter:
+    """A meter that samples one NIC's lookups by page."""
+
+    def __init__(self, nic: Nic, rate: float, seed: int = 0) -> None:
+        self.nic = nic
+        self.lookups = 0  # of pages
+        self._sampled = SampledCurve(rate, seed=seed)
+
+    def feed(self, lookups: Lookups) -> None:
+        """Count some more lookups."""
+        self.lookups += lookups.pages
+        self._sampled.feed(lookups.numbers)
+
+    def skip(self) -> None:
+        """Reset the counts: earlier lookups only warm the caches."""
+        self.lookups = 0
+        self._sampled.skip()
+
+    @property
+    def footprint(self) -> int:
+        """Distinct lines looked up, exactly, including those before the reset."""
+        return self.estimate([1]).footprint
+
+    def estimate(self, capacities: Sequence[int] | NDArray[np.int64]) -> Estimate:
+        """Estimated misses of caches of ``capacities`` lines each."""
+        return self._sampled.result(np.asarray(capacities))
 
 
 Meters = dict["Nic", Counted | SamplingMeter]
@@ -322,15 +419,14 @@ Meters = dict["Nic", Counted | SamplingMeter]
 def report(
     traces: Sequence[tuple[str, Trace]],
     question: Question,
-    command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
     workers: Workers | None = None,
 ) -> CurveReport:
     """Curves of the named ``traces`` one after the other; tells ``watch`` how many rows are done.
 
-    The nodes of folders of files are shared out among ``workers``, if there are any.  ``command``
-    is passed on, for whoever wants to do it again.  Errors: ``TraceError`` at the first row that
-    the schema does not allow, ``StudyError`` if memory would not do.
+    The nodes of folders of files are shared out among ``workers``, if there are any.  Errors:
+    ``TraceError`` at the first row that the schema does not allow, ``StudyError`` if memory would
+    not do.
     """
     check_skip(question.skip, traces)
     progress = RowsDone(watch, sum(trace.rows for _, trace in traces))
@@ -341,7 +437,6 @@ def report(
     return CurveReport(
         traces=named(traces),
         curves=curves,
-        repeat=repeat(command),
     )
 
 

@@ -21,17 +21,17 @@ from nicscope.config.glossary import meaning_of
 from nicscope.config.platform import load_platform
 from nicscope.config.toml_files import is_path
 from nicscope.drivers.replay import replay
-from nicscope.drivers.replay.columns import ROWS
 from nicscope.drivers.replay.page_numbering import NO_GRAIN
 from nicscope.errors import StudyError, did_you_mean, printable
 from nicscope.inputs import STDIN
 from nicscope.studies.curves import Question, curves_of
 from nicscope.studies.replaying import with_price
-from nicscope.studies.sizing.counting import Grids, grids
-from nicscope.studies.sizing.result import at_shape, follows, grid_of
-from nicscope.studies.sizing.search import LINES
-from nicscope.studies.sweep.table import load
-from nicscope.studies.threads import Stopped
+from nicscope.studies.size_search import LINES
+from nicscope.studies.size_survey import Grids, grids
+from nicscope.studies.sizing import at_shape, follows, grid_of
+from nicscope.studies.sources import chunks_until
+from nicscope.studies.sweep.sweeping import load
+from nicscope.studies.workers import Stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from nicscope.config.design import Design
     from nicscope.config.platform import Platform
     from nicscope.studies.replaying import Priced
-    from nicscope.studies.sweep.table import Columns
+    from nicscope.studies.sweep.sweeping import Columns
     from nicscope.traces.reader import Trace
 
 
@@ -209,12 +209,15 @@ class Passes:
     def _batches(self) -> Iterator[Any]:
         """The trace in batches; ``Stopped`` if a more urgent pass is scheduled."""
         assert self._columns is not None
-        for begin in range(0, len(self._columns.node), ROWS):
+
+        def stopped() -> bool:
             running = self._running
-            if self._over or (self._wishes and running is not None and not running[1]):
-                raise Stopped
-            yield self._columns.rows(begin, begin + ROWS)
-            self._done = min(begin + ROWS, len(self._columns.node))
+            is_wanted = running is None or running[1]
+            return self._over or (bool(self._wishes) and not is_wanted)
+
+        for piece in chunks_until(stopped, [self._columns]):
+            yield piece
+            self._done += len(piece.node)
 
 
 DESIGN = "design"
@@ -357,13 +360,6 @@ AT_ONCE_S = 0.1  # for a pass over a short trace, before it is said that it take
 _SHAPE = ("entries", "ways")
 
 
-class _ShapeSurvey:
-    """The caches of all shapes, for one page size."""
-
-    def __init__(self, found: Grids) -> None:
-        self.grids = found
-
-
 class Explorer:
     """Answers about one trace, which ``nicscope replay`` opens as ``name``.
 
@@ -381,7 +377,7 @@ class Explorer:
         self.passes = Passes(trace)
         self._replayed: dict[Hashable, Priced] = {}
         self._bases: dict[Hashable, Priced] = {}  # by all but the shape of the cache
-        self._surveyed: dict[int, _ShapeSurvey] = {}  # by bytes of a page
+        self._surveyed: dict[int, Grids] = {}  # misses of all shapes, by bytes of a page
         self._fully: dict[tuple[int, int], NDArray[Any]] = {}  # by bytes of a page, and line
         every = [self.page_size, *(size for size in CHOICES["page_size"] if size != self.page_size)]
         for size in every:
@@ -472,8 +468,8 @@ class Explorer:
         def work(batches: Iterator[Columns]) -> None:
             found = grids(batches, page_size, lines, MOST_ENTRIES)
             before = self._surveyed.get(page_size)
-            plain = {**(before.grids.plain if before else {}), **found.plain}
-            self._surveyed[page_size] = _ShapeSurvey(Grids(found.offset, plain))
+            plain = {**(before.plain if before else {}), **found.plain}
+            self._surveyed[page_size] = Grids(found.offset, plain)
 
         return Pass(("survey", page_size, *lines), "counting every cache in one pass", work)
 

@@ -368,7 +368,7 @@ def fit(
         size = None if one.page_size is None else str(one.page_size)
         question = ask(ways=WAYS, line=line, entries=entries, page_size=size, skip=skip)
         questions.append(question)
-        curves.append(report([(name, trace)], question, (), watch).curves)
+        curves.append(report([(name, trace)], question, watch).curves)
     sizes = [each[0].page_size for each in curves]
     tries_random = max(each[0].lookups for each in curves) <= MOST_DRAWN
     shapes: list[Explained] = []

@@ -22,10 +22,9 @@ from nicscope.config.costs import Evidence, Origin, Span
 from nicscope.config.rdma_costs import RegistrationCosts
 from nicscope.errors import StudyError
 from nicscope.memory_limit import available_bytes
-from nicscope.studies.sources import repeat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -218,7 +217,6 @@ class HostReport(msgspec.Struct, frozen=True, kw_only=True):
     measured: dict[str, Measured]
     refused: dict[str, str]
     costs: RegistrationCosts
-    repeat: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -242,7 +240,6 @@ class HostReport(msgspec.Struct, frozen=True, kw_only=True):
                 for name, span in self.costs.costs.items()
             },
             "not_applicable": self.costs.not_applicable,
-            "repeat": self.repeat,
         }
 
 
@@ -250,7 +247,6 @@ def calibrate_host(
     nic: RegistrationCosts,
     byte_count: int,
     seconds: float,
-    command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
 ) -> HostReport:
     """Measure for about ``seconds`` over ``byte_count`` bytes; what a NIC costs is ``nic``'s.
@@ -275,7 +271,6 @@ def calibrate_host(
         measured=measured,
         refused=refused,
         costs=costs_of(measured, nic, f"{machine['processor']}, {machine['kernel']}"),
-        repeat=repeat(command),
     )
 
 

@@ -18,7 +18,7 @@ from nicscope.drivers.on_demand import OnDemandReplay, Paging, Touched
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.host.on_demand import MOST_FAULTS, WHOLE
 from nicscope.studies.registering import GIB, LARGEST_PAGE, SMALLEST_PAGE
-from nicscope.studies.sources import RowsDone, extent_of, repeat
+from nicscope.studies.sources import RowsDone, extent_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -133,7 +133,6 @@ class DemandReport(msgspec.Struct, frozen=True, kw_only=True):
     demand: list[Demand]
     costs: str
     fault_costs: Any  # RangedCosts
-    repeat: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -154,7 +153,6 @@ class DemandReport(msgspec.Struct, frozen=True, kw_only=True):
                 "seconds": list(ahead.seconds),
             },
             "on_demand": [each.to_json() for each in self.demand],
-            "repeat": self.repeat,
         }
 
 
@@ -212,7 +210,6 @@ def page_on_demand(
     trace: Trace,
     tried: Sequence[Way],
     costs: Costs,
-    command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
 ) -> DemandReport:
     """Run every request under each configuration; ``watch`` counts rows."""
@@ -242,7 +239,6 @@ def page_on_demand(
         demand=demand,
         costs=costs.registration.name,
         fault_costs=costs.faults,
-        repeat=repeat(command),
     )
 
 

@@ -1,13 +1,12 @@
-"""Counts multiplied by a platform's costs, and what a run's meters say."""
+"""Counts multiplied by a platform's costs, component by component."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
 
 from nicscope.config.costs import COSTS, half_up
 from nicscope.config.design import BURSTS, DELIVERY_COSTS, Scheme, ServedBy
@@ -21,23 +20,14 @@ from nicscope.config.platform import (
     TABLES,
     in_us,
 )
-from nicscope.drivers.onepass.curve import LruCurve
-from nicscope.drivers.onepass.grid import WIDTHS, SetAssociativeGrid, of_groups
-from nicscope.drivers.onepass.sample import SampledCurve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
     from decimal import Decimal
-
-    from numpy.typing import NDArray
 
     from nicscope.config.costs import Evidence
     from nicscope.config.design import Design
     from nicscope.config.platform import Platform
-    from nicscope.drivers.onepass.curve import Curve
-    from nicscope.drivers.onepass.grid import Counts
-    from nicscope.drivers.onepass.sample import Estimate
-    from nicscope.drivers.replay.lookups import Lookups, Nic
 
 
 class Denominator(StrEnum):
@@ -86,7 +76,6 @@ _NI_TABLE = Step("ni_check", (Term("ni_table_read", ("lookups",)),))
 _NI_MISS = Step("ni_miss", (Term("ni_miss", ("ni_misses",), "entries_fetched"),))
 _INTERRUPT = Step("interrupt", (Term("interrupt", ("interrupts",)),))
 _KERNEL_UNPIN = Step("kernel_unpin", (Term("kernel_unpin", ("unpins",)),))
-
 MODELS: dict[Scheme, tuple[Step, ...]] = {
     Scheme.PINNED: (
         Step("copy_start", (Term("copy_start", ("requests", "rejected")),)),
@@ -148,9 +137,7 @@ MODELS: dict[Scheme, tuple[Step, ...]] = {
     # What is registered ahead is no part of a lookup: 'nicscope register' tells what it takes.
     Scheme.RNIC: (_NI_CHECK, Step("icm_fetch", (Term("icm_fetch", ("icm_fetches",)),))),
 }
-
 WAYS_STEP = _NI_WAYS.name
-
 STEP_NAMES: tuple[str, ...] = tuple(
     dict.fromkeys(step.name for steps in MODELS.values() for step in steps)
 )
@@ -454,107 +441,3 @@ def _by_cost(costs: Mapping[Scheme, Iterable[str]]) -> dict[str, list[Scheme]]:
 
 def _listed(schemes: Iterable[Scheme]) -> str:
     return ", ".join(scheme.value for scheme in schemes)
-
-
-WORD_BYTES = 4  # of a key in a set
-
-
-class Span(NamedTuple):
-    """Set counts and ways of the simulated caches; ``ways`` 0: only the curve."""
-
-    low: int  # log2 of the fewest sets
-    high: int
-    ways: int
-
-    @property
-    def bytes_each(self) -> int:
-        """Memory of one NIC's sets."""
-        if not self.ways:
-            return 0
-        width = next(width for width in WIDTHS if width >= self.ways)
-        return ((2 << self.high) - (1 << self.low)) * width * WORD_BYTES
-
-
-class Meter:
-    """An exact meter of one NIC's lookups."""
-
-    def __init__(self, nic: Nic, span: Span, group_bits: int = 0) -> None:
-        """What is looked up are groups of 2**group_bits lines."""
-        self.nic = nic
-        self.lookups = 0  # of pages
-        self._span = span
-        self._group_bits = group_bits
-        low, high = (max(bits - group_bits, 0) for bits in (span.low, span.high))
-        self._grid = SetAssociativeGrid(high, span.ways, min_set_bits=low) if span.ways else None
-        self._curve = LruCurve()
-
-    def feed(self, lookups: Lookups) -> None:
-        """Count some more lookups."""
-        self.lookups += lookups.pages
-        # Among groups those are left out that nobody misses, and how many they are is another.
-        repeats = 0 if self._group_bits else lookups.repeats
-        if self._grid is None:
-            self._curve.feed(lookups.numbers, repeats)
-        else:
-            self._grid.feed(lookups.numbers, lookups.set_index, repeats)
-
-    def skip(self) -> None:
-        """Reset the counts: earlier lookups only warm the caches."""
-        self.lookups = 0
-        (self._grid or self._curve).skip()
-
-    def counted(self) -> Counted:
-        """The result, after which the meter's state is gone."""
-        if self._grid is None:
-            curve = self._curve.taken().of_groups(self._group_bits)
-            return Counted(self.nic, self.lookups, curve, None)
-        found, span = self._grid.result(last=True), self._span
-        counts = of_groups(found, self._group_bits, span.low, span.high)
-        assert counts.kinds is not None
-        return Counted(self.nic, self.lookups, counts.kinds.fully_associative, counts)
-
-
-class Counted(NamedTuple):
-    """The result of a ``Meter``."""
-
-    nic: Nic
-    lookups: int  # of pages
-    curve: Curve
-    grid: Counts | None
-
-    @property
-    def footprint(self) -> int:
-        """Distinct lines looked up, including those before the reset."""
-        return self.curve.footprint
-
-    def counts(self) -> tuple[Curve, Counts | None]:
-        """Misses of fully associative caches, and of the others if asked for."""
-        return self.curve, self.grid
-
-
-class SamplingMeter:
-    """A meter that samples one NIC's lookups by page."""
-
-    def __init__(self, nic: Nic, rate: float, seed: int = 0) -> None:
-        self.nic = nic
-        self.lookups = 0  # of pages
-        self._sampled = SampledCurve(rate, seed=seed)
-
-    def feed(self, lookups: Lookups) -> None:
-        """Count some more lookups."""
-        self.lookups += lookups.pages
-        self._sampled.feed(lookups.numbers)
-
-    def skip(self) -> None:
-        """Reset the counts: earlier lookups only warm the caches."""
-        self.lookups = 0
-        self._sampled.skip()
-
-    @property
-    def footprint(self) -> int:
-        """Distinct lines looked up, exactly, including those before the reset."""
-        return self.estimate([1]).footprint
-
-    def estimate(self, capacities: Sequence[int] | NDArray[np.int64]) -> Estimate:
-        """Estimated misses of caches of ``capacities`` lines each."""
-        return self._sampled.result(np.asarray(capacities))

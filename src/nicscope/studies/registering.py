@@ -1,23 +1,30 @@
-"""Registering memory at RDMA NICs: how long it takes, and what libraries' caches do."""
+"""Registering memory at RDMA NICs: times, caches, plans of regions, why large ones are slow.
+
+In a plan a region begins and ends between blocks of the pool, for none may lie in two regions, and
+between pages, for drivers refuse one that ends within a huge page.  Where a region cannot hold a
+whole number of both, it ends between blocks alone.
+"""
 
 from __future__ import annotations
 
 import csv
 import itertools
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nicscope.config.costs import Span
+from nicscope.config.costs import Evidence, Span
 from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
 from nicscope.drivers.registration import UNLIMITED, RegistrationReplay, Rules
 from nicscope.errors import StudyError, did_you_mean
-from nicscope.studies.sources import RowsDone, extent_of, numbers, repeat
+from nicscope.studies.sources import RowsDone, extent_of, numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from nicscope.config.rdma_costs import RegistrationCosts
+    from nicscope.config.costs import Limit
+    from nicscope.config.rdma_costs import Hypothesis, RegistrationCosts
     from nicscope.traces.reader import Trace
 
 
@@ -188,7 +195,6 @@ class RegisterReport(msgspec.Struct, frozen=True, kw_only=True):
 
     costs: Any  # RegistrationCosts
     found: list[Registration]
-    repeat: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -197,7 +203,6 @@ class RegisterReport(msgspec.Struct, frozen=True, kw_only=True):
             "evidence": {name: each.to_json() for name, each in self.costs.origins.items()},
             "not_applicable": self.costs.not_applicable,
             "registrations": [each.to_json() for each in self.found],
-            "repeat": self.repeat,
         }
 
 
@@ -279,13 +284,9 @@ def pools(
     ]
 
 
-def register_all(
-    every: Sequence[Pool], costs: RegistrationCosts, command: Sequence[str] = ()
-) -> RegisterReport:
+def register_all(every: Sequence[Pool], costs: RegistrationCosts) -> RegisterReport:
     """The time to register each of the pools."""
-    return RegisterReport(
-        costs=costs, found=[register_pool(pool, costs) for pool in every], repeat=repeat(command)
-    )
+    return RegisterReport(costs=costs, found=[register_pool(pool, costs) for pool in every])
 
 
 POLICIES = ("exact", "page", "merge")
@@ -340,7 +341,6 @@ class CacheReport(msgspec.Struct, frozen=True, kw_only=True):
     processes: int
     used: list[Used]
     costs: Any  # RegistrationCosts
-    repeat: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -359,7 +359,6 @@ class CacheReport(msgspec.Struct, frozen=True, kw_only=True):
                 }
                 for each in self.used
             ],
-            "repeat": self.repeat,
         }
 
 
@@ -406,7 +405,6 @@ def run_caches(
     trace: Trace,
     tried: Sequence[Library],
     costs: RegistrationCosts,
-    command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
 ) -> CacheReport:
     """Run every request through each cache; ``watch`` counts rows."""
@@ -426,7 +424,6 @@ def run_caches(
         processes=replay.processes,
         used=used,
         costs=costs,
-        repeat=repeat(command),
     )
 
 
@@ -443,3 +440,321 @@ def _priced(library: Library, counts: dict[str, int], costs: RegistrationCosts) 
         )
         ends.append(total / max(counts["lookups"], 1))
     return Used(library, counts, *ends)
+
+
+TRIED_PAGES = (4096, 65536, 2 << 20, 1 << 30)  # that are tried where none that was asked for fits
+MOST_PLANNED = 1 << 20
+
+
+class Wanted(NamedTuple):
+    """A pool, and the limits on its regions."""
+
+    byte_count: int
+    block: int  # bytes that stay in one region
+    limits: dict[str, Limit]  # by ``config.costs.LIMITS``: the tightest of all that hold
+
+    def most(self, name: str) -> int | None:
+        """The limit of that name; None: unlimited."""
+        limit = self.limits.get(name)
+        return None if limit is None else limit.most
+
+
+class Plan(NamedTuple):
+    """A pool in pages of one size, cut into the fewest regions of nearly equal size."""
+
+    page: int
+    unit: int  # bytes; every region is a multiple
+    registered: int  # bytes, a multiple of ``unit``
+    regions: int  # 0: there is no way to cut it
+    entries: int  # at each NIC
+    beyond: tuple[str, ...]  # limits that it passes
+
+    @property
+    def fits(self) -> bool:
+        """Whether the plan meets all limits."""
+        return not self.beyond
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether all region boundaries are page boundaries."""
+        return self.unit % self.page == 0
+
+    @property
+    def larger(self) -> int:
+        """How many regions have one unit more than the others; these come first."""
+        return self.registered // self.unit % self.regions if self.regions else 0
+
+    @property
+    def smallest(self) -> int:
+        """Bytes of the smallest region."""
+        return self.registered // self.unit // self.regions * self.unit if self.regions else 0
+
+    @property
+    def largest(self) -> int:
+        """Bytes of the largest region."""
+        return self.smallest + (self.unit if self.larger else 0)
+
+    @property
+    def table_bytes(self) -> int:
+        """The size of each NIC's page table in host memory."""
+        return self.entries * ENTRY_BYTES
+
+    def each(self) -> Iterator[tuple[int, int]]:
+        """(offset, bytes) of every region."""
+        offset = 0
+        for place in range(self.regions):
+            size = self.largest if place < self.larger else self.smallest
+            yield offset, size
+            offset += size
+
+
+class PlanReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan for each page size asked for, and the smallest page size that would fit."""
+
+    wanted: Wanted
+    plans: list[Plan]
+    instead: Plan | None  # where none of them fits: the smallest page that does
+
+    def sharing(self, plan: Plan) -> int:
+        """How many NICs the pool would have to be divided among."""
+        most = self.wanted.most("entries")
+        return 1 if most is None else max(1, -(-plan.entries // most))
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return {
+            "pool_bytes": self.wanted.byte_count,
+            "block_bytes": self.wanted.block,
+            "limits": {
+                name: {"most": limit.most, **limit.origin.to_json()}
+                for name, limit in self.wanted.limits.items()
+            },
+            "plans": [self._plain(plan) for plan in self.plans],
+            "instead": None if self.instead is None else self._plain(self.instead),
+        }
+
+    def _plain(self, plan: Plan) -> dict[str, Any]:
+        return {
+            "page_bytes": plan.page,
+            "fits": plan.fits,
+            "beyond": list(plan.beyond),
+            "regions": plan.regions,
+            "largest_bytes": plan.largest,
+            "larger_regions": plan.larger,
+            "smallest_bytes": plan.smallest,
+            "unit_bytes": plan.unit,
+            "aligned": plan.is_aligned,
+            "unregistered_bytes": self.wanted.byte_count - plan.registered,
+            "entries": plan.entries,
+            "table_bytes": plan.table_bytes,
+            "nics_sharing": self.sharing(plan),
+        }
+
+
+def plan_pool(wanted: Wanted, page: int) -> Plan:
+    """The fewest regions that hold ``wanted`` in pages of ``page`` bytes.
+
+    Errors: ``StudyError`` for more regions than anyone registers.
+    """
+    most = wanted.most("region_bytes") or wanted.byte_count
+    unit = math.lcm(wanted.block, page)
+    if unit > most:
+        unit = wanted.block
+    registered = wanted.byte_count // unit * unit
+    if unit > most or not registered:
+        why = (
+            "no region may be as large as a block"
+            if unit > most
+            else "the pool is smaller than a block in whole pages"
+        )
+        return Plan(page, unit, 0, 0, 0, (why,))
+    regions = -(-registered // (most // unit * unit))
+    if regions > MOST_PLANNED:
+        raise StudyError(
+            f"regions of at most {most:,} bytes would be {regions:,}; allow larger ones, so that "
+            f"there are {MOST_PLANNED:,} at most"
+        )
+    cut = Plan(page, unit, registered, regions, 0, ())
+    # A page that two regions have a part of has an entry in each.
+    entries = sum(-(-(offset + size) // page) - offset // page for offset, size in cut.each())
+    return cut._replace(entries=entries, beyond=_exceeded_by_plan(wanted, entries))
+
+
+def _exceeded_by_plan(wanted: Wanted, entries: int) -> tuple[str, ...]:
+    most = wanted.most("entries")
+    if most is None or entries <= most:
+        return ()
+    return (f"a NIC would need {entries:,} entries and may have {most:,}",)
+
+
+def plan_all(wanted: Wanted, pages: Sequence[int]) -> PlanReport:
+    """A plan for each of ``pages``; where none fits, for the smallest page size that does.
+
+    Errors: ``StudyError`` for sizes that cannot be.
+    """
+    if not 1 <= wanted.byte_count <= MOST_BYTES:
+        raise StudyError(f"--pool must be from 1 to {MOST_BYTES:,} bytes, got {wanted.byte_count}")
+    if not 1 <= wanted.block <= wanted.byte_count:
+        raise StudyError(
+            f"--kv-block must be from 1 to the pool's {wanted.byte_count:,} bytes, "
+            f"got {wanted.block}"
+        )
+    for page in pages:
+        if not SMALLEST_PAGE <= page <= LARGEST_PAGE or page & (page - 1):
+            raise StudyError(
+                f"--page-size must be powers of two from {SMALLEST_PAGE} to {LARGEST_PAGE}, "
+                f"got {page}"
+            )
+    plans = [plan_pool(wanted, page) for page in pages]
+    instead = None
+    if not any(plan.fits for plan in plans):
+        tried = (plan_pool(wanted, page) for page in TRIED_PAGES if page not in pages)
+        instead = next((plan for plan in tried if plan.fits and plan.is_aligned), None)
+    return PlanReport(wanted=wanted, plans=plans, instead=instead)
+
+
+MOST_SLICES = 1 << 24
+OTHER_LIBRARY = "verbs"  # nothing between the program and the driver
+LARGER_PAGE = 2 << 20
+
+
+class Setting(NamedTuple):
+    """A pool as it is registered."""
+
+    told: str  # in words, what is changed; "": nothing
+    slice_bytes: int  # of the largest region
+    regions: int
+    page: int
+    stack: str
+    version: str
+
+    def predicted(self, hypothesis: Hypothesis) -> bool:
+        """Whether that hypothesis predicts slow access."""
+        return hypothesis.is_slow(self.slice_bytes, self.page, self.stack, self.version)
+
+
+class RegionSizes(msgspec.Struct, frozen=True, kw_only=True):
+    """Predictions for a pool as it is, and for changes that discriminate the hypotheses."""
+
+    byte_count: int
+    hypotheses: list[Hypothesis]
+    asked: list[Setting]  # as they were asked for
+    tests: list[Setting]  # changes of the first, of which not all hypotheses say the same
+    fast_gb_s: float | None
+    slow_gb_s: float | None
+
+    @property
+    def lost_us(self) -> float | None:
+        """Microseconds lost per 4 KiB where access is slow; None if not given."""
+        if self.fast_gb_s is None or self.slow_gb_s is None:
+            return None
+        return PAGE / 1000 * (1 / self.slow_gb_s - 1 / self.fast_gb_s)
+
+    def likeliest(self) -> Hypothesis | None:
+        """The single hypothesis that explains and rests on more than an assumption."""
+        known = [
+            one
+            for one in self.hypotheses
+            if self.explains(one) and one.slows.evidence is not Evidence.ASSUMED
+        ]
+        return known[0] if len(known) == 1 else None
+
+    def explains(self, hypothesis: Hypothesis) -> bool:
+        """Whether it predicts that some of the ways asked for are slow, and others are not."""
+        return len({setting.predicted(hypothesis) for setting in self.asked}) > 1
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return {
+            "bytes": self.byte_count,
+            "hypotheses": [
+                {
+                    "name": one.name,
+                    "title": one.title,
+                    "slow_from": one.least,
+                    "slow_from_of": one.of,
+                    "counter": one.counter,
+                    "cure": one.cure,
+                    "explains": self.explains(one),
+                    "slows": one.slows.to_json(),
+                    **one.origin.to_json(),
+                }
+                for one in self.hypotheses
+            ],
+            "asked": [self._plain(setting) for setting in self.asked],
+            "tests": [self._plain(setting) for setting in self.tests],
+            "likeliest": likeliest.name if (likeliest := self.likeliest()) else None,
+            "lost_us_per_4_kib": self.lost_us,
+        }
+
+    def _plain(self, setting: Setting) -> dict[str, Any]:
+        return {
+            **setting._asdict(),
+            "predicted": [
+                {"hypothesis": one.name, "is_slow": setting.predicted(one)}
+                for one in self.hypotheses
+            ],
+        }
+
+
+def explain_sizes(
+    byte_count: int,
+    slices: Sequence[int],
+    hypotheses: Sequence[Hypothesis],
+    *,
+    page: int = PAGE,
+    stack: str = "ucx",
+    version: str = "",
+    fast_gb_s: float | None = None,
+    slow_gb_s: float | None = None,
+) -> RegionSizes:
+    """What each of ``hypotheses`` says of a pool cut into slices of so many bytes at most.
+
+    Errors: ``StudyError`` for sizes and rates that cannot be.
+    """
+    if not 1 <= byte_count <= MOST_BYTES:
+        raise StudyError(f"--mr must be from 1 to {MOST_BYTES:,} bytes, got {byte_count}")
+    if not SMALLEST_PAGE <= page <= LARGEST_PAGE or page & (page - 1):
+        raise StudyError(
+            f"--page-size must be a power of two from {SMALLEST_PAGE} to {LARGEST_PAGE}, got {page}"
+        )
+    rates = (fast_gb_s, slow_gb_s)
+    if None in rates and rates != (None, None):
+        raise StudyError("--fast and --slow: give both, or neither")
+    if fast_gb_s is not None and slow_gb_s is not None and not 0 < slow_gb_s <= fast_gb_s < 1e6:
+        raise StudyError("--fast must be at least --slow, and both above 0 (GB/s)")
+    asked = [_cut(byte_count, each, page, stack, version) for each in slices]
+    first = asked[0]
+    changes = [
+        first._replace(told=f"pages of {LARGER_PAGE >> 20} MiB", page=LARGER_PAGE),
+        first._replace(told=f"without {stack}, by verbs alone", stack=OTHER_LIBRARY, version=""),
+    ]
+    changes += [
+        first._replace(told=f"{stack} {off}", version=off)
+        for one in hypotheses
+        if one.stack == stack
+        for off in one.off_versions
+    ]
+    return RegionSizes(
+        byte_count=byte_count,
+        hypotheses=list(hypotheses),
+        asked=asked,
+        tests=[
+            one
+            for one in changes
+            if one._replace(told="") != first and _tells_apart(one, hypotheses)
+        ],
+        fast_gb_s=fast_gb_s,
+        slow_gb_s=slow_gb_s,
+    )
+
+
+def _tells_apart(setting: Setting, hypotheses: Sequence[Hypothesis]) -> bool:
+    return len({setting.predicted(one) for one in hypotheses}) > 1
+
+
+def _cut(byte_count: int, most: int, page: int, stack: str, version: str) -> Setting:
+    regions = -(-byte_count // most)
+    if regions > MOST_SLICES:
+        raise StudyError(f"--slices: {regions:,} regions are too many; give larger slices")
+    return Setting("", min(byte_count, most), regions, page, stack, version)

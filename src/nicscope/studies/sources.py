@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from nicscope.drivers.replay.columns import ROWS
 from nicscope.drivers.replay.page_numbering import AlignmentSearch
 from nicscope.errors import StudyError, printable
 from nicscope.nic.translate.book import COUNT_NAMES
+from nicscope.studies.workers import Stopped
 from nicscope.version import __version__
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ def _doubled(option: str, low: int, high: int) -> list[int]:
 
 
 Batch = TypeVar("Batch", "Requests", "Rows")
+Chunked = TypeVar("Chunked", bound="RequestColumns")
 
 
 class RowsDone:
@@ -178,6 +181,15 @@ def parted(batches: Iterable[RequestColumns], skip: int) -> Iterator[tuple[Reque
 
 def _rows_of(batch: RequestColumns, rows: slice) -> Any:
     return type(batch)(*(column[rows] for column in batch))  # type: ignore[attr-defined]
+
+
+def chunks_until(stopped: Callable[[], bool], batches: Iterable[Chunked]) -> Iterator[Chunked]:
+    """``batches`` in chunks for replay; ``Stopped`` soon after ``stopped()``."""
+    for batch in batches:
+        for begin in range(0, len(batch.node), ROWS):
+            if stopped():
+                raise Stopped
+            yield _rows_of(batch, slice(begin, begin + ROWS))
 
 
 def grains_counted(

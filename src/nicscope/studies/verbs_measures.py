@@ -20,7 +20,7 @@ from nicscope.interfaces.verbs.mr import MR
 from nicscope.interfaces.verbs.pd import PD
 from nicscope.interfaces.verbs.qp import QP, QPAttr, QPCap, QPInitAttr
 from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
-from nicscope.studies.latency.parts import Part, Sent, parts_of, prices_of
+from nicscope.studies.latency import Part, Sent, parts_of, prices_of
 from nicscope.studies.sources import numbers, repeat
 
 if TYPE_CHECKING:

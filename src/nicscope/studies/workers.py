@@ -1,4 +1,4 @@
-"""Distributes tasks among processes, or over a Dask cluster."""
+"""Shares out tasks among threads of this process, processes, or a Dask cluster."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections import deque
 from functools import partial
@@ -438,3 +439,73 @@ def _check_scheduler(address: str) -> None:
         ) from error
     if found != "Scheduler":
         raise StudyError(f"{address!r} is a Dask {found.lower()}; name the scheduler")
+
+
+MOST_WORKERS = 1024
+
+
+def worker_count(workers: int | None, scheduler: str | None) -> int:
+    """The number of workers; by default the number of available processors.
+
+    Errors: ``StudyError`` for fewer than 1, too many, or a number beside a scheduler.
+    """
+    if workers is None:
+        return len(os.sched_getaffinity(0))
+    if scheduler is not None:
+        raise StudyError("--workers are this machine's; a cluster has its own, so leave it out")
+    if not 1 <= workers <= MOST_WORKERS:
+        raise StudyError(f"--workers must be from 1 to {MOST_WORKERS}, got {workers}")
+    return workers
+
+
+THREAD_PATIENCE_S = 2.0  # for threads to notice that they are to stop
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Stopped(Exception):  # noqa: N818 - nobody's error
+    """The result is not wanted any more."""
+
+
+def threaded(
+    tasks: Sequence[Item], work: Callable[[Item, Callable[[], bool]], Result], workers: int
+) -> Iterator[tuple[Item, Result]]:
+    """Yield each of ``tasks`` with its result, in the order of finishing.
+
+    ``work`` gets a function that says whether it is to stop, which it does by ``Stopped``.
+    Errors: whatever a thread met; the others are stopped then, as when nobody asks for more.
+    """
+    todo: queue.SimpleQueue[Item] = queue.SimpleQueue()
+    done: queue.SimpleQueue[tuple[Item, Any, BaseException | None]] = queue.SimpleQueue()
+    stop = threading.Event()
+    for task in tasks:
+        todo.put(task)
+
+    def run() -> None:
+        while not stop.is_set():
+            try:
+                task = todo.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                done.put((task, work(task, stop.is_set), None))
+            except Stopped:
+                return
+            except BaseException as error:
+                done.put((task, None, error))
+                return
+
+    # Daemons: one long request may keep a kernel busy for minutes after Ctrl-C.
+    threads = [threading.Thread(target=run, daemon=True) for _ in range(min(workers, len(tasks)))]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in tasks:
+            task, result, error = done.get()
+            if error is not None:
+                raise error
+            yield task, result
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(THREAD_PATIENCE_S)

@@ -16,8 +16,7 @@ import pyarrow.csv
 
 from nicscope.errors import TraceError
 from nicscope.outputs import whole_file
-from nicscope.outputs.csv_table import CsvTable
-from nicscope.outputs.file import named_compression
+from nicscope.outputs.file import CsvTable, named_compression
 from nicscope.traces.atomic_writer import AtomicWriter
 from nicscope.traces.columns import FURTHER, TYPES, holds, is_text, may_register
 from nicscope.traces.files import ByteSource, first_line

@@ -8,40 +8,35 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator, PercentFormatter
 
 from nicscope.config.rdma_costs import BYTES
-from nicscope.reports.connections import AXES
-from nicscope.reports.figures.ranges import (
+from nicscope.reports.figures.style import (
     BEHIND,
+    INK,
     NAME_SIZE,
+    beside,
     doubling,
     draw_lines,
     draw_range,
     dressed,
     first_rows,
-    line_legend,
-    logarithmic,
-    parted,
-    say,
-    tick_seconds,
-    titled,
-)
-from nicscope.reports.figures.style import (
-    INK,
-    beside,
     hatched,
     legend,
+    line_legend,
+    logarithmic,
     note,
+    parted,
     row_sheet,
+    say,
     sheet,
     stacked,
     styled,
+    tick_seconds,
+    titled,
 )
 from nicscope.reports.fit import shape_name
 from nicscope.reports.odp import way_name
-from nicscope.reports.path import host_name
-from nicscope.reports.plan import all_plans
 from nicscope.reports.printing import wrapped
-from nicscope.reports.region_sizes import setting_name
-from nicscope.reports.register import spelt_seconds
+from nicscope.reports.rates import AXES, host_name
+from nicscope.reports.registration import all_plans, setting_name, spelt_seconds
 from nicscope.reports.wording import (
     BLUE,
     GREEN,
@@ -63,13 +58,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nicscope.config.rdma_costs import Hypothesis
-    from nicscope.studies.connections import ConnectionReport, Found
     from nicscope.studies.fitting import Explained, FitReport
     from nicscope.studies.paging_on_demand import Demand, DemandReport
-    from nicscope.studies.paths import PathReport
-    from nicscope.studies.planning import Plan, PlanReport
-    from nicscope.studies.region_sizes import RegionSizes, Setting
-    from nicscope.studies.registering import CacheReport, Pool, RegisterReport, Registration, Used
+    from nicscope.studies.rates import ConnectionReport, Found, PathReport
+    from nicscope.studies.registering import (
+        CacheReport,
+        Plan,
+        PlanReport,
+        Pool,
+        RegionSizes,
+        RegisterReport,
+        Registration,
+        Setting,
+        Used,
+    )
 
 
 def draw_connections(report: ConnectionReport) -> Figure:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nicscope.config.design import Design
+
 
 Plain = int | bool | str | None  # as JSON has it; a cost in whole picoseconds
 PS_PER_NS = 1000
@@ -298,9 +298,6 @@ def _number(axes: Sequence[Axis], places: dict[str, int]) -> int:
     return number
 
 
-MOST_WORKERS = 1024
-
-
 def ask(
     design: str | Path | Design,
     platform: str | Path | Platform | None,
@@ -318,17 +315,3 @@ def ask(
         raise StudyError("--platform and --grid platform=...: give one of them")
     name = platform or base.platform
     return make_grid(base, None if name is None else load_platform(name), assignments, many=many)
-
-
-def worker_count(workers: int | None, scheduler: str | None) -> int:
-    """The number of workers; by default the number of available processors.
-
-    Errors: ``StudyError`` for fewer than 1, too many, or a number beside a scheduler.
-    """
-    if workers is None:
-        return len(os.sched_getaffinity(0))
-    if scheduler is not None:
-        raise StudyError("--workers are this machine's; a cluster has its own, so leave it out")
-    if not 1 <= workers <= MOST_WORKERS:
-        raise StudyError(f"--workers must be from 1 to {MOST_WORKERS}, got {workers}")
-    return workers

@@ -1,4 +1,4 @@
-"""Counts a trace at every point of a grid, here or on a Dask cluster; resumable."""
+"""Counts a trace at every point of a grid, on threads or a Dask cluster; resumable."""
 
 from __future__ import annotations
 
@@ -11,32 +11,36 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nicscope.drivers.replay.engine import Replayer, alignments_for
+from nicscope.drivers.replay.rnic import follows_registrations, lowest_addresses, registers_ahead
 from nicscope.errors import StudyError, TraceError
 from nicscope.kernel.fingerprint import package_stamp
+from nicscope.memory_limit import check_memory
+from nicscope.nic.translate.book import COUNT_NAMES
+from nicscope.studies.sources import chunks_until
 from nicscope.studies.sweep.table import (
     TALLIED,
     UNKNOWN,
-    Columns,
     Record,
-    RowColumns,
     TableOutput,
     TraceIdentity,
     content_digest,
     difference_of_table,
     identity_of,
     journal_path,
-    load_rows,
     no_journal,
     open_journal,
     table_output,
-    tally,
     write_table,
 )
+from nicscope.studies.workers import threaded
+from nicscope.traces.columns import requests_in
 from nicscope.traces.folders import placed
 from nicscope.traces.reader import open_trace
+from nicscope.traces.schema import FIRST_REGISTRATION, Requests, Rows, kinds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
@@ -48,6 +52,130 @@ if TYPE_CHECKING:
     from nicscope.traces.reader import Trace
 
     Tallies = Generator[tuple[Sequence[int], list[Tally]], None, None]
+
+
+class Columns(NamedTuple):
+    """A trace's columns as replay wants them, 21 bytes a request, node after node.
+
+    Nodes are independent, so their order is free; one node's rows together make long pieces,
+    however many nodes there are, and little work between them for the interpreter.
+    """
+
+    node: NDArray[np.int32]
+    pid: NDArray[np.int32]
+    receive: NDArray[np.uint8]
+    address: NDArray[np.uint64]
+    length: NDArray[np.uint32]
+
+
+class RowColumns(NamedTuple):
+    """Columns of a trace with registrations, 51 bytes a row; see ``schema.Rows``."""
+
+    time_ns: NDArray[np.int64]
+    node: NDArray[np.int32]
+    pid: NDArray[np.int32]
+    receive: NDArray[np.uint8]
+    op: NDArray[np.uint8]
+    address: NDArray[np.uint64]
+    length: NDArray[np.uint32]
+    region_bytes: NDArray[np.uint64]
+    page_size: NDArray[np.int64]
+    rights: NDArray[np.uint8]
+
+    @property
+    def kind(self) -> NDArray[np.uint8]:
+        """As of ``schema.Rows``."""
+        return kinds_of(self.op)
+
+
+_TYPES: dict[type[Columns | RowColumns], tuple[str, ...]] = {
+    Columns: ("i4", "i4", "u1", "u8", "u4"),
+    RowColumns: ("i8", "i4", "i4", "u1", "u1", "u8", "u4", "u8", "i8", "u1"),
+}
+
+
+def load(trace: Trace, instead: str = "sweep a part of the trace") -> Columns:
+    """All requests of ``trace``, checked; errors: ``TraceError`` at the first that is wrong.
+
+    ``instead`` is advised where there is no room for them.
+    """
+    found = _loaded(Columns, trace.batches(), trace.rows, instead)
+    assert isinstance(found, Columns)
+    return found
+
+
+def load_rows(trace: Trace) -> Columns | RowColumns:
+    """As ``load``, with what is registered if the trace says so."""
+    if not trace.registrations:
+        return load(trace)
+    batches = trace.batches_of_rows()
+    return _loaded(RowColumns, batches, trace.all_rows, "sweep a part of the trace")
+
+
+def _loaded(
+    kind: type[Columns | RowColumns], batches: Iterable[Requests | Rows], rows: int, instead: str
+) -> Columns | RowColumns:
+    types = _TYPES[kind]
+    size = sum(int(one[1]) for one in types)
+    check_memory(2 * size * rows, f"keeping {rows:,} requests in memory", instead)
+    columns = kind._make(np.empty(rows, one) for one in types)
+    begin = 0
+    for batch in batches:
+        end = begin + len(batch.length)
+        for name in kind._fields:
+            getattr(columns, name)[begin:end] = getattr(batch, name)
+        begin = end
+    if np.all(columns.node[1:] >= columns.node[:-1]):
+        return columns
+    order = np.argsort(columns.node, kind="stable")
+    for column in columns:
+        column[:] = column[order]
+    return columns
+
+
+def tally(
+    columns: Columns | RowColumns,
+    designs: Sequence[Design],
+    page_size: int,
+    kinds: bool,
+    stopped: Callable[[], bool] = lambda: False,
+) -> list[Tally]:
+    """Count each of ``designs``, as ``nicscope replay`` does; see ``TALLIED``.
+
+    ``page_size`` is the trace's.  Errors: ``Stopped`` soon after ``stopped()``.
+    """
+    registrations = _registrations(columns)
+    by_region = follows_registrations(designs, registrations)
+    lowest = lowest_addresses(_requests(columns, stopped)) if registers_ahead(designs) else None
+    alignments = alignments_for(_requests(columns, stopped), designs, page_size)
+    replayer = Replayer(designs, kinds, page_size, alignments, lowest, by_region)
+    for piece in chunks_until(stopped, [columns]) if by_region else _requests(columns, stopped):
+        replayer.feed(piece)
+    requested = sum(int(one.length.sum(dtype=np.int64)) for one in _requests(columns, stopped))
+    return [
+        [
+            *(result.total[name] for name in COUNT_NAMES),
+            len(result.nodes),
+            sum(result.nic_memory_bytes.values()),
+            requested,
+        ]
+        for result in replayer.results()
+    ]
+
+
+def _registrations(columns: Columns | RowColumns) -> int:
+    """The number of rows that are registrations."""
+    if isinstance(columns, Columns):
+        return 0
+    return int(np.count_nonzero(columns.op >= FIRST_REGISTRATION))
+
+
+def _requests(
+    columns: Columns | RowColumns, stopped: Callable[[], bool]
+) -> Iterator[Columns | Requests]:
+    """The requests in chunks for replay."""
+    for piece in chunks_until(stopped, [columns]):
+        yield piece if isinstance(piece, Columns) else requests_in(piece)
 
 
 class Order(NamedTuple):
@@ -105,23 +233,6 @@ def _read(order: Order) -> Columns | RowColumns:
 
 
 CONTINUES = "what is done is kept, and the same command continues"
-
-
-def tallies(
-    cluster: Cluster,
-    order: Order,
-    chunks: Sequence[Sequence[int]],
-    design: Callable[[int], Design],
-) -> Iterator[tuple[Sequence[int], list[Tally]]]:
-    """Each of ``chunks`` (numbers of designs) with its tallies, in the order of finishing.
-
-    Errors: ``StudyError`` if the scheduler or all workers are gone, and what workers raise.
-    """
-
-    def arguments(chunk: Sequence[int]) -> tuple[Order, list[Design]]:
-        return order, [design(number) for number in chunk]
-
-    return cluster.each(chunks, tally_on_worker, arguments)
 
 
 # Designs counted in one pass: beyond, sharing the parting and numbering of pages gains no more.
@@ -283,21 +394,37 @@ def _counted(
     workers: int,
     cluster: Cluster | None,
 ) -> Tallies:
+    """Each of ``chunks`` (numbers of designs) with its tallies, in the order of finishing.
+
+    Errors: whatever a thread or worker met; ``StudyError`` if memory does not do, or if the
+    scheduler or all workers are gone.
+    """
     page_size = trace.metadata.page_size
-    if cluster is None:
-        from nicscope.studies.sweep.table import load_rows, on_threads
-
-        columns = load_rows(trace)
-        yield from on_threads(columns, page_size, what.kinds, chunks, what.grid.design, workers)
+    if cluster is not None:
+        if not trace.is_named_file:
+            raise TraceError(
+                f"{trace.name}: is no file that the workers of a cluster find; name one"
+            )
+        assert trace.path is not None
+        path = trace.path.resolve()
+        order = Order(str(path), content_digest(path), page_size, what.kinds, package_stamp())
+        yield from cluster.each(
+            chunks, tally_on_worker, lambda chunk: (order, [*map(what.grid.design, chunk)])
+        )
         return
-    from nicscope.kernel.fingerprint import package_stamp
+    columns = load_rows(trace)
 
-    if not trace.is_named_file:
-        raise TraceError(f"{trace.name}: is no file that the workers of a cluster find; name one")
-    assert trace.path is not None
-    path = trace.path.resolve()
-    order = Order(str(path), content_digest(path), page_size, what.kinds, package_stamp())
-    yield from tallies(cluster, order, chunks, what.grid.design)
+    def work(chunk: Sequence[int], stopped: Callable[[], bool]) -> list[Tally]:
+        designs = [*map(what.grid.design, chunk)]
+        return tally(columns, designs, page_size, what.kinds, stopped)
+
+    try:
+        yield from threaded(chunks, work, workers)
+    except MemoryError as error:
+        raise StudyError(
+            f"designs do not fit in memory, {workers} times some at once; use fewer --workers, or "
+            "smaller sizes"
+        ) from error
 
 
 def _identity(what: Sweep) -> Identity:

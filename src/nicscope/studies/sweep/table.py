@@ -9,31 +9,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nicscope.config.design import SETTINGS, Kind
 from nicscope.drivers.replay import ReplayResult
-from nicscope.drivers.replay.columns import ROWS
-from nicscope.drivers.replay.engine import Replayer, alignments_for
-from nicscope.drivers.replay.rnic import follows_registrations, lowest_addresses, registers_ahead
 from nicscope.errors import StudyError
 from nicscope.inputs import Input
-from nicscope.memory_limit import check_memory
 from nicscope.nic.translate.book import COUNT_NAMES
 from nicscope.outputs import check_output, scratch_file, whole_file
-from nicscope.outputs.csv_table import CsvTable
-from nicscope.outputs.file import CSV, PARQUET, TABLES, format_to_write, named_compression
+from nicscope.outputs.file import CSV, PARQUET, TABLES, CsvTable, format_to_write, named_compression
 from nicscope.outputs.log import open_log
 from nicscope.studies.pricing import Denominator, denominator_of
 from nicscope.studies.replaying import rates, with_price
 from nicscope.studies.sweep.grid import SCHEME
-from nicscope.studies.threads import Stopped, threaded
-from nicscope.traces.columns import DAMAGE, requests_in
+from nicscope.traces.columns import DAMAGE
 from nicscope.traces.files import first_line
-from nicscope.traces.schema import FIRST_REGISTRATION, Requests, Rows, kinds_of
 from nicscope.version import __version__
 
 if TYPE_CHECKING:
@@ -45,7 +37,6 @@ if TYPE_CHECKING:
     from nicscope.config.platform import Platform
     from nicscope.outputs.log import Log
     from nicscope.studies.sweep.grid import Axis, Grid, Plain
-    from nicscope.traces.reader import Trace
 
 
 FORMAT = 2
@@ -281,183 +272,6 @@ def difference_from(stored: bytes, identity: Identity) -> str | None:
 BYTES = "requested_bytes"  # of all requests, the same for every design
 TALLIED = (*COUNT_NAMES, "nodes", "nic_memory_bytes", BYTES)
 Tally = list[int | None]
-
-
-class Columns(NamedTuple):
-    """A trace's columns as replay wants them, 21 bytes a request, node after node.
-
-    Nodes are independent, so their order is free; one node's rows together make long pieces,
-    however many nodes there are, and little work between them for the interpreter.
-    """
-
-    node: NDArray[np.int32]
-    pid: NDArray[np.int32]
-    receive: NDArray[np.uint8]
-    address: NDArray[np.uint64]
-    length: NDArray[np.uint32]
-
-    def rows(self, begin: int, end: int) -> Columns:
-        """Those rows, as views."""
-        rows = slice(begin, end)
-        return Columns(
-            self.node[rows],
-            self.pid[rows],
-            self.receive[rows],
-            self.address[rows],
-            self.length[rows],
-        )
-
-
-class RowColumns(NamedTuple):
-    """Columns of a trace with registrations, 51 bytes a row; see ``schema.Rows``."""
-
-    time_ns: NDArray[np.int64]
-    node: NDArray[np.int32]
-    pid: NDArray[np.int32]
-    receive: NDArray[np.uint8]
-    op: NDArray[np.uint8]
-    address: NDArray[np.uint64]
-    length: NDArray[np.uint32]
-    region_bytes: NDArray[np.uint64]
-    page_size: NDArray[np.int64]
-    rights: NDArray[np.uint8]
-
-    @property
-    def kind(self) -> NDArray[np.uint8]:
-        """As of ``schema.Rows``."""
-        return kinds_of(self.op)
-
-    def rows(self, begin: int, end: int) -> RowColumns:
-        """Those rows, as views."""
-        return RowColumns._make(column[begin:end] for column in self)
-
-
-_TYPES: dict[type[Columns | RowColumns], tuple[str, ...]] = {
-    Columns: ("i4", "i4", "u1", "u8", "u4"),
-    RowColumns: ("i8", "i4", "i4", "u1", "u1", "u8", "u4", "u8", "i8", "u1"),
-}
-
-
-def load(trace: Trace, instead: str = "sweep a part of the trace") -> Columns:
-    """All requests of ``trace``, checked; errors: ``TraceError`` at the first that is wrong.
-
-    ``instead`` is advised where there is no room for them.
-    """
-    found = _loaded(Columns, trace.batches(), trace.rows, instead)
-    assert isinstance(found, Columns)
-    return found
-
-
-def load_rows(trace: Trace) -> Columns | RowColumns:
-    """As ``load``, with what is registered if the trace says so."""
-    if not trace.registrations:
-        return load(trace)
-    batches = trace.batches_of_rows()
-    return _loaded(RowColumns, batches, trace.all_rows, "sweep a part of the trace")
-
-
-def _loaded(
-    kind: type[Columns | RowColumns], batches: Iterable[Requests | Rows], rows: int, instead: str
-) -> Columns | RowColumns:
-    types = _TYPES[kind]
-    size = sum(int(one[1]) for one in types)
-    check_memory(2 * size * rows, f"keeping {rows:,} requests in memory", instead)
-    columns = kind._make(np.empty(rows, one) for one in types)
-    begin = 0
-    for batch in batches:
-        end = begin + len(batch.length)
-        for name in kind._fields:
-            getattr(columns, name)[begin:end] = getattr(batch, name)
-        begin = end
-    if np.all(columns.node[1:] >= columns.node[:-1]):
-        return columns
-    order = np.argsort(columns.node, kind="stable")
-    for column in columns:
-        column[:] = column[order]
-    return columns
-
-
-def tally(
-    columns: Columns | RowColumns,
-    designs: Sequence[Design],
-    page_size: int,
-    kinds: bool,
-    stopped: Callable[[], bool] = lambda: False,
-) -> list[Tally]:
-    """Count each of ``designs``, as ``nicscope replay`` does; see ``TALLIED``.
-
-    ``page_size`` is the trace's.  Errors: ``Stopped`` soon after ``stopped()``.
-    """
-    registrations = _registrations(columns)
-    by_region = follows_registrations(designs, registrations)
-    lowest = lowest_addresses(_requests(columns, stopped)) if registers_ahead(designs) else None
-    alignments = alignments_for(_requests(columns, stopped), designs, page_size)
-    replayer = Replayer(designs, kinds, page_size, alignments, lowest, by_region)
-    for piece in _pieces(columns, stopped) if by_region else _requests(columns, stopped):
-        replayer.feed(piece)
-    requested = sum(int(one.length.sum(dtype=np.int64)) for one in _requests(columns, stopped))
-    return [
-        [
-            *(result.total[name] for name in COUNT_NAMES),
-            len(result.nodes),
-            sum(result.nic_memory_bytes.values()),
-            requested,
-        ]
-        for result in replayer.results()
-    ]
-
-
-def _registrations(columns: Columns | RowColumns) -> int:
-    """The number of rows that are registrations."""
-    if isinstance(columns, Columns):
-        return 0
-    return int(np.count_nonzero(columns.op >= FIRST_REGISTRATION))
-
-
-def _pieces(
-    columns: Columns | RowColumns, stopped: Callable[[], bool]
-) -> Iterator[Columns | RowColumns]:
-    """All rows in chunks for replay; ``Stopped`` soon after ``stopped()``."""
-    for begin in range(0, len(columns.node), ROWS):
-        if stopped():
-            raise Stopped
-        yield columns.rows(begin, begin + ROWS)
-
-
-def _requests(
-    columns: Columns | RowColumns, stopped: Callable[[], bool]
-) -> Iterator[Columns | Requests]:
-    """The requests in chunks for replay."""
-    for piece in _pieces(columns, stopped):
-        yield piece if isinstance(piece, Columns) else requests_in(piece)
-
-
-def on_threads(
-    columns: Columns | RowColumns,
-    page_size: int,
-    kinds: bool,
-    chunks: Sequence[Sequence[int]],
-    design: Callable[[int], Design],
-    workers: int,
-) -> Iterator[tuple[Sequence[int], list[Tally]]]:
-    """Each of ``chunks`` (numbers of designs) with its tallies, in the order of finishing.
-
-    Errors: whatever a thread met; ``StudyError`` if memory does not do.
-    """
-
-    def work(chunk: Sequence[int], stopped: Callable[[], bool]) -> list[Tally]:
-        designs = [design(number) for number in chunk]
-        return tally(columns, designs, page_size, kinds, stopped)
-
-    try:
-        yield from threaded(chunks, work, workers)
-    except MemoryError as error:
-        raise StudyError(
-            f"designs do not fit in memory, {workers} times some at once; use fewer --workers, or "
-            "smaller sizes"
-        ) from error
-
-
 METADATA_KEY = b"nicscope_sweep"
 GROUP_ROWS = 1 << 16
 UNKNOWN = -1  # in the array of tallies, for None

@@ -18,8 +18,7 @@ from nicscope.memory.coherence.bus import ENGINE_OUT
 from nicscope.memory.coherence.layout import CPU, DEVICE, READ, UPGRADE
 from nicscope.memory.coherence.processor import STORE
 from nicscope.nic.coherent import Mechanism
-from nicscope.studies.latency.parts import Part
-from nicscope.studies.latency.report import PLATFORM, Latency, ask, measure
+from nicscope.studies.latency import PLATFORM, Latency, Part, ask, measure
 from nicscope.studies.reproduce.verdict import Item, Outcome, rising
 
 if TYPE_CHECKING:

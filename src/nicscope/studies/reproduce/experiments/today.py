@@ -11,8 +11,7 @@ from nicscope.config.platform import load_platform
 from nicscope.config.rdma_costs import NicCosts, load_nic_costs, load_registration_costs
 from nicscope.drivers.registration import RegistrationReplay, Rules
 from nicscope.drivers.replay import replay
-from nicscope.studies.connections import FULL, Asked, measure
-from nicscope.studies.descriptors import GB, Moved, Through, bounds_of
+from nicscope.studies.rates import FULL, GB, Asked, Moved, Through, bounds_of, measure
 from nicscope.studies.registering import Pool, register_pool
 from nicscope.studies.verbs_measures import all_latencies, ask
 

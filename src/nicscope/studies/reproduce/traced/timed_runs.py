@@ -24,8 +24,8 @@ from nicscope.studies.reproduce.keeping import Kept, key_of_traces
 from nicscope.studies.reproduce.traced.measuring import Spec, reduced
 from nicscope.studies.reproduce.traced.mini import AXES, POINTS, designs
 from nicscope.studies.simulating import PS_PER_S, PS_PER_US, choose_runnable
-from nicscope.studies.threads import Stopped, threaded
 from nicscope.studies.timing import program_of, time_design
+from nicscope.studies.workers import Stopped, threaded
 from nicscope.traces.programs.reader import read_program
 
 if TYPE_CHECKING:

@@ -1,30 +1,154 @@
-"""Sized designs: how they are ranked, and the results."""
+"""What is asked of sizing, how designs are ranked, and what is told of each family of designs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from nicscope.config.costs import Evidence
-from nicscope.config.design import Scheme
+from nicscope.config.design import Scheme, read_setting
+from nicscope.config.platform import Platform, excess_of, load_platform
+from nicscope.config.quantities import read_bytes
 from nicscope.drivers.replay import ReplayResult
+from nicscope.errors import StudyError, did_you_mean
 from nicscope.nic.layout import new_cache, region_bytes
 from nicscope.studies.curves import knee
 from nicscope.studies.pricing import Denominator, denominator_of, plain
-from nicscope.studies.replaying import bound_of, with_price
+from nicscope.studies.replaying import Priced, bound_of, with_price
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from nicscope.config.design import Design
-    from nicscope.config.platform import Platform
     from nicscope.studies.pricing import Component
-    from nicscope.studies.replaying import Priced
-    from nicscope.studies.sizing.counting import Extent, Grid, Grids
-    from nicscope.studies.sizing.search import PageSize
-    from nicscope.studies.sizing.targets import Question
+    from nicscope.studies.size_survey import Extent, Grid, Grids
+
+    Setting = tuple[tuple[str, str], ...]
+
+MOST_BYTES = 1 << 40
+PAGE_SIZES = "page-sizes"  # a word of --only
+USUAL_PAGE_SIZES = "4KiB,2MiB,1GiB"
+
+
+class Question(NamedTuple):
+    """The budgets and platform that designs are sized for."""
+
+    nic_bytes: int  # of each NIC
+    pin_bytes: int | None = None  # of each host; None: no limit
+    platform: Platform | None = None  # None: the fewest misses are best
+    platform_given: str | None = None  # how it was asked for: a name, or a file
+    target_us: float | None = None  # per lookup
+    page_sizes: tuple[int, ...] = ()  # to be set side by side, in the order given
+    only: tuple[str, ...] = ()  # families, by their schemes; none named: all, unless ``only_pages``
+    only_pages: bool = False  # no families, but for those that ``only`` names
+
+    def sizes(self, scheme: Scheme) -> bool:
+        """Whether the family of ``scheme`` is included."""
+        return scheme.value in self.only if self.only or self.only_pages else True
+
+
+def ask(
+    nic_memory: str,
+    *,
+    pin_memory: str | None = None,
+    platform: str | Path | Platform | None = None,
+    target_us: float | None = None,
+    page_sizes: str | None = None,
+    only: Sequence[str] = (),
+) -> Question:
+    """Parse and check the options.
+
+    Errors: ``StudyError`` for the first word that makes no sense, ``PlatformError`` for a
+    platform, ``DesignError`` for a page size.
+    """
+    nic_bytes = _budget("--nic-memory", nic_memory, "128KiB")
+    pin_bytes = None if pin_memory is None else _budget("--pin-memory", pin_memory, "4MiB")
+    if target_us is not None and platform is None:
+        raise StudyError("--target-us needs costs; name a platform with --platform")
+    if target_us is not None and not 0 < target_us < float("inf"):
+        raise StudyError(f"--target-us must be above 0, got {target_us!r}")
+    families = _families(only, page_sizes)
+    only_pages = PAGE_SIZES in only
+    if page_sizes is None and only_pages:
+        page_sizes = USUAL_PAGE_SIZES
+    sizes = () if page_sizes is None else read_page_sizes(page_sizes)
+    costs = None if platform is None else load_platform(platform)
+    excess = None if costs is None else excess_of({"the budget": nic_bytes}, costs)
+    if excess is not None:
+        raise StudyError(f"--nic-memory {nic_memory}: {excess}; give no more than it has")
+    named = platform.name if isinstance(platform, Platform) else platform
+    given = None if named is None else str(named)
+    return Question(nic_bytes, pin_bytes, costs, given, target_us, sizes, families, only_pages)
+
+
+def _families(only: Sequence[str], page_sizes: str | None) -> tuple[str, ...]:
+    """The families among the words of ``--only``."""
+    names = [PAGE_SIZES, *(scheme.value for scheme in Scheme)]
+    for word in only:
+        if word not in names:
+            raise StudyError(f"--only: no family {word!r}{did_you_mean(word, names)}")
+    if only and page_sizes is not None and PAGE_SIZES not in only:
+        raise StudyError(
+            f"--page-size {page_sizes} asks for what --only leaves out; add --only {PAGE_SIZES}"
+        )
+    return tuple(dict.fromkeys(word for word in only if word != PAGE_SIZES))
+
+
+def _budget(option: str, text: str, example: str) -> int:
+    count = read_bytes(text)
+    if count is None:
+        raise StudyError(f"{option} must be a number of bytes, such as {example}; got {text!r}")
+    if not 1 <= count <= MOST_BYTES:
+        raise StudyError(f"{option} must be from 1B to {MOST_BYTES >> 40} TiB, got {text!r}")
+    return count
+
+
+def read_page_sizes(text: str) -> tuple[int, ...]:
+    """The sizes in a list such as ``4KiB,2MiB``, each once.  Errors: ``StudyError``."""
+    found: list[int] = []
+    for word in text.split(","):
+        size = read_setting(Scheme.UTLB, "page_size", word.strip(), "--page-size")
+        if not isinstance(size, int):
+            raise StudyError(f"--page-size must list sizes, such as 4KiB,2MiB; got {word!r}")
+        if size not in found:
+            found.append(size)
+    return tuple(found)
+
+
+class PageSize(NamedTuple):
+    """The results for one page size."""
+
+    page_size: int  # bytes
+    lookups: int
+    entries: int  # translations of all pages, on the node that has most
+    table_bytes: int  # of NIC memory, for all of them
+    pinned_bytes: int  # of the host that pins most
+    calls: int  # that register, over all hosts
+    registration_us: tuple[float, float] | None  # of all hosts; None: no price
+    registration_platform: str
+    registration_evidence: Evidence | None
+    requests: int
+    enough: int  # entries of the smallest cache that misses no more than any larger one
+    cache: Point | None  # that misses least within the NIC memory; None: none fits
+    table_command: list[str]  # repeats the table by ``nicscope replay``
+    cache_command: list[str]  # likewise
+
+    @property
+    def misses(self) -> int | None:
+        """The cache's total misses: the same requests look up fewer large pages."""
+        return None if self.cache is None else self.cache.misses
+
+    def count_of(self, denominator: Denominator) -> int:
+        """The count of the denominator."""
+        return self.lookups if denominator is Denominator.LOOKUP else self.requests
+
+    @property
+    def misses_per_request(self) -> float | None:
+        """The cache's misses per request."""
+        return None if self.misses is None else self.misses / self.requests
 
 
 _HOST_WORK = ("interrupts", "pin_calls", "unpin_calls")
@@ -140,14 +264,6 @@ _UNKNOWN = (
 )
 
 
-class ShapeGrids(Protocol):
-    """A source of one pass's results for every cache."""
-
-    @property
-    def grids(self) -> Grids:
-        """Misses of caches of all shapes."""
-
-
 def follows(design: Design) -> bool:
     """Whether one replay and a pass over all caches determine every shape of ``design``."""
     if design.scheme not in _PER_MISS or design.pin_limit is not None:
@@ -159,13 +275,13 @@ def follows(design: Design) -> bool:
     return bool(design.index_offset)
 
 
-def grid_of(design: Design, room: ShapeGrids) -> Grid | None:
+def grid_of(design: Design, grids: Grids) -> Grid | None:
     """The grid that holds the misses of all shapes of ``design``; None if there is none."""
     if not follows(design):
         return None
     if design.scheme is Scheme.HANDLE:
-        return room.grids.plain.get(design.line or 1)
-    return room.grids.offset
+        return grids.plain.get(design.line or 1)
+    return grids.offset
 
 
 def at_shape(
@@ -210,7 +326,7 @@ class Target(NamedTuple):
     floor: Point | None  # the cheapest there is
 
 
-class ReportedDesigns(NamedTuple):
+class ReportedDesigns(msgspec.Struct, frozen=True, kw_only=True):
     """The designs reported of a family, from its best for each size of NIC memory."""
 
     best: Point | None  # within the budgets; None: nothing fits
@@ -223,27 +339,20 @@ class ReportedDesigns(NamedTuple):
 
     def points(self) -> list[Point]:
         """All of them, without duplicates."""
-        points = list(self[:-1])
+        points = [self.best, self.half, self.double, self.larger, self.knee, self.smallest]
         if self.target is not None:
             points += [self.target.smallest, self.target.floor]
         return list({point.settings: point for point in points if point is not None}.values())
 
 
-class Answer(NamedTuple):
-    """One family, sized; see ``ReportedDesigns``."""
+class Answer(ReportedDesigns, frozen=True, kw_only=True):
+    """One family, sized."""
 
     scheme: Scheme
     by_cost: bool  # whether its designs were ranked by what they cost; else by misses
     least_ps: int | None  # of all that fit and carry everything out; None: there is none
     design: str  # the catalog's, from which the others differ by their settings
     platform: str | None
-    best: Point | None
-    half: Point | None
-    double: Point | None
-    larger: Point | None
-    knee: Point | None
-    smallest: Point | None
-    target: Target | None
     steps: list[Point]  # the best for each size of NIC memory, ascending
     command: list[str]  # repeats the best by ``nicscope replay``
 
@@ -277,7 +386,7 @@ def answer(trace: str, base: Any, points: Sequence[Point], question: Question) -
         least_ps=min((point.least_ps for point in fitting), default=None),
         design=base.design.name,
         platform=None if base.platform is None else base.platform.name,
-        **picked._asdict(),
+        **msgspec.structs.asdict(picked),
         steps=steps,
         command=[]
         if picked.best is None
@@ -409,12 +518,11 @@ class Sizing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SizingReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Several sized traces, and the command that repeats them."""
+    """Several sized traces."""
 
     question: Question
     traces: list[dict[str, Any]]
     sizings: list[Sizing]
-    repeat: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """One object for programs."""
@@ -426,7 +534,6 @@ class SizingReport(msgspec.Struct, frozen=True, kw_only=True):
             "target_us": self.question.target_us,
             "traces": self.traces,
             "sizings": [sizing.to_json() for sizing in self.sizings],
-            "repeat": self.repeat,
         }
 
 

@@ -1,16 +1,21 @@
-"""Latency by message size, mechanism and miss ratio; latency and bandwidth of verbs."""
+"""Messages in time: latency by part, size and miss ratio, and packets on the four bands."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
-from nicscope.reports.figures.ranges import TICKS, doubling, draw_lines, dressed, titled
 from nicscope.reports.figures.style import (
     FAINT,
     INK,
+    TICKS,
+    doubling,
+    draw_lines,
+    dressed,
     hatched,
     legend,
     note,
@@ -19,8 +24,10 @@ from nicscope.reports.figures.style import (
     slide,
     stacked,
     styled,
+    titled,
 )
 from nicscope.reports.wording import (
+    BAND_SHADES,
     BLUE,
     GREEN,
     GREY,
@@ -30,17 +37,21 @@ from nicscope.reports.wording import (
     VERMILION,
     YELLOW,
     byte_size,
+    whole,
 )
-from nicscope.studies.latency.report import Part
+from nicscope.studies.flow_parts import BANDS, NET_RCV, bandwidth_steps, is_moving, receptions
+from nicscope.studies.latency import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
+    from nicscope.studies.flow import FlowReport
     from nicscope.studies.handle_misses import MissPoint
-    from nicscope.studies.latency.report import Latency, LatencyReport
+    from nicscope.studies.latency import Latency, LatencyReport
     from nicscope.studies.verbs_measures import AllLatencies, Bandwidths
 
 
@@ -77,7 +88,7 @@ def draw_latency(report: LatencyReport) -> Figure:
             if any(one.cycles(*parts) for one in report.latencies)
         ]
         for axes, size in zip(panels, sizes, strict=False):
-            _draw(axes, [one for one in report.latencies if one.byte_count == size], used)
+            _draw_parts(axes, [one for one in report.latencies if one.byte_count == size], used)
             axes.set_title(f"{size:,} bytes", loc="left", fontsize=14, color=INK)
         for axes in panels[len(sizes) :]:
             axes.set_visible(False)
@@ -96,7 +107,7 @@ def _chosen(sizes: list[int]) -> list[int]:
     return [sizes[round(place * step)] for place in range(MOST_PANELS)]
 
 
-def _draw(axes: Axes, latencies: Sequence[Latency], used: Sequence[str]) -> None:
+def _draw_parts(axes: Axes, latencies: Sequence[Latency], used: Sequence[str]) -> None:
     series = []
     for name in used:
         parts, colour, hatch = LOOKS[name]
@@ -195,4 +206,138 @@ def _drawn(title: str, unit: str, rows: Sequence[Any], value: Callable[[Any], fl
         axes.set_ylim(bottom=0)
         dressed(axes, unit, "bytes of a message")
         legend(figure, axes, columns=3)
+    return figure
+
+
+FLOW_HEIGHT = 5.6  # inches
+FULL, THIN = 0.74, 0.12  # heights of a transfer, and of a receive that only waits
+NARROWEST = 0.012  # share of the width that a packet's number needs
+PS_PER_US = 10**6
+MOST_DRAWN = 20  # of a picture; more would be too narrow to tell apart
+
+
+def drawn_transfers(report: FlowReport) -> NDArray[Any]:
+    """Transfers (TRANSFER) of the first flow's ``MOST_DRAWN`` packets that moved data."""
+    sender, receiver = report.question.flows[0]
+    transfers = report.transfers[is_moving(report.transfers)]
+    mine = np.isin(transfers["node"], (sender, receiver)) & (transfers["sender"] == sender)
+    shown: NDArray[Any] = transfers[mine & (transfers["packet"] < MOST_DRAWN)]
+    return shown
+
+
+def flow_title(report: FlowReport) -> str:
+    """Who, how, how large; and which flow and how many packets, if not all are drawn."""
+    ask = report.question
+    names = " to ".join(dict.fromkeys(each.name for each in ask.platforms))
+    text = f"{names}, {ask.policy}, {whole(ask.payload)} bytes"
+    parts = []
+    if len(ask.flows) > 1:
+        sender, receiver = ask.flows[0]
+        parts.append(f"node {sender} to node {receiver}, one of {len(ask.flows)} flows")
+    if ask.count > MOST_DRAWN:
+        parts.append(f"first {MOST_DRAWN} packets")
+    return text + (f" ({'; '.join(parts)})" if parts else "")
+
+
+def draw_flow(report: FlowReport) -> Figure:
+    """Four bands of the first flow's first packets; packets alternate between dark and light."""
+    shown = drawn_transfers(report)
+    with styled():
+        figure, (axes,) = sheet(flow_title(report), height=FLOW_HEIGHT)
+        sender, receiver = report.question.flows[0]
+        nodes = (sender, sender, receiver, receiver)
+        labels = [f"{band}\nnode {node}" for band, node in zip(BANDS, nodes, strict=True)]
+        axes.set_yticks(range(len(BANDS)), labels)
+        axes.set_ylim(len(BANDS) - 0.5, -0.62)
+        for band in range(len(BANDS)):
+            mine = shown[shown["band"] == band]
+            moving = mine
+            if band == NET_RCV:
+                _bars(axes, band, mine, THIN)
+                moving = receptions(shown)
+            _bars(axes, band, moving, FULL)
+            _number(axes, band, mine, shown)
+        axes.set_xlim(left=0)
+        axes.margins(x=0.01)
+        axes.set_xlabel("us", color=INK)
+        plain(axes, "x")
+        figure.legend(
+            handles=[
+                Patch(color=BAND_SHADES["hostTx"][0], label="packets 0, 2, 4, ..."),
+                Patch(color=BAND_SHADES["hostTx"][1], label="packets 1, 3, 5, ..."),
+                Patch(
+                    facecolor="white",
+                    edgecolor=GREY,
+                    label="thin: receive posted, nothing coming in",
+                ),
+            ],
+            loc="outside lower left",
+            ncols=3,
+            frameon=False,
+            fontsize=13,
+        )
+    return figure
+
+
+def _bars(axes: Axes, band: int, transfers: NDArray[Any], height: float) -> None:
+    name = BANDS[band]
+    for parity, shade in enumerate(BAND_SHADES[name]):
+        mine = transfers[transfers["packet"] % 2 == parity]
+        spans = [
+            (int(start) / PS_PER_US, int(end - start) / PS_PER_US)
+            for start, end in zip(mine["start"], mine["end"], strict=True)
+        ]
+        kind = "posted" if height == THIN else "moving"
+        axes.broken_barh(
+            spans,
+            (band - height / 2, height),
+            facecolors=shade,
+            lw=0,
+            gid=f"{name}-{kind}-{parity}",
+        )
+
+
+def _number(axes: Axes, band: int, transfers: NDArray[Any], shown: NDArray[Any]) -> None:
+    """Write a packet's number over its first payload transfer, if it fits."""
+    span = int(shown["end"].max(initial=1)) / PS_PER_US
+    last = -np.inf
+    for packet in np.unique(transfers["packet"]):
+        mine = transfers[transfers["packet"] == packet]
+        payload = mine[mine["control"] == 0]
+        at = int((payload if len(payload) else mine)["moving"].min()) / PS_PER_US
+        if at - last < NARROWEST * span:
+            continue
+        last = at
+        note(axes, str(packet), (at, band - FULL / 2), (0, 2), fontsize=10, ha="left")
+
+
+BANDWIDTH_HEIGHT = 6.4  # inches
+HEADROOM = 1.08
+# Colour is not all that tells them apart.
+DASHES = {"hostTx": "-", "netTx": (0, (5, 1.5)), "netRcv": (0, (1, 1)), "hostRcv": "-"}
+WIDTHS = {"hostTx": 3.2, "netTx": 1.6, "netRcv": 2.4, "hostRcv": 1.8}
+
+
+def draw_bandwidth(report: FlowReport) -> Figure:
+    """Steps of the four bands of the first flow, over its first packets."""
+    with styled():
+        figure, (axes,) = sheet(flow_title(report), height=BANDWIDTH_HEIGHT)
+        top = 1.0
+        for curve in bandwidth_steps(drawn_transfers(report)):
+            axes.stairs(
+                curve.mb_per_s,
+                [int(edge) / PS_PER_US for edge in curve.edges],
+                baseline=None,
+                color=BAND_SHADES[curve.band][0],
+                lw=WIDTHS[curve.band],
+                ls=DASHES[curve.band],
+                label=f"{curve.band}, node {curve.node}",
+            )
+            top = max(top, float(curve.mb_per_s.max()))
+        axes.set_ylim(0, top * HEADROOM)
+        axes.set_xlim(left=0)
+        axes.set_xlabel("us", color=INK)
+        axes.set_ylabel("MB/s, idle time included", color=INK)
+        plain(axes, "y")
+        legend(figure, axes, columns=4)
     return figure

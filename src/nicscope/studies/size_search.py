@@ -1,17 +1,23 @@
-"""Searches for the best shape of a family within a budget, over page sizes too."""
+"""Searches for the best design of each family within a budget of NIC memory, and by page size."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.config.design import USES, Scheme, design_names, load_design, with_settings
 from nicscope.config.platform import load_platform
+from nicscope.drivers.replay import replay
+from nicscope.errors import StudyError
 from nicscope.nic.layout import new_cache, new_table, region_bytes
-from nicscope.studies.pricing import Denominator
 from nicscope.studies.replaying import Priced, Subject, with_price
-from nicscope.studies.sizing.counting import MOST_WAYS
-from nicscope.studies.sizing.result import (
+from nicscope.studies.size_survey import MOST_WAYS, Passes, Whole
+from nicscope.studies.sizing import (
+    PageSize,
     Point,
+    Sizing,
+    SizingReport,
+    answer,
     at_shape,
     best_within,
     grid_of,
@@ -19,21 +25,22 @@ from nicscope.studies.sizing.result import (
     pick,
     replay_command,
 )
+from nicscope.studies.sources import chunks_until, named
+from nicscope.studies.workers import threaded
 
 if TYPE_CHECKING:
-    from nicscope.config.costs import Evidence
-    from nicscope.studies.sizing.counting import Grid, Passes, Whole
-    from nicscope.studies.sizing.targets import Question
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from nicscope.config.design import Design
     from nicscope.config.platform import Platform
-    from nicscope.studies.sizing.counting import Extent, Grids
+    from nicscope.studies.size_survey import Extent, Grid, Grids
+    from nicscope.studies.sizing import Question, Setting
+    from nicscope.studies.workers import Workers
+    from nicscope.traces.reader import Trace
+    from nicscope.traces.schema import Requests
 
-    Setting = tuple[tuple[str, str], ...]
+    Search = Generator["Ask", None, None]
+    Wanted = tuple["Family", Setting]
 
 # Where the catalog has several designs of a scheme and none is of the platform asked for: the one
 # whose translations are on a NIC, and the one that has a platform.
@@ -271,44 +278,10 @@ TABLE, CACHE = "vmmc-static", "utlb"
 # Prices registration where no platform was asked for: a host of today, which we measured.
 TODAY = "linux-host"
 REGISTRATION = "registration"
-
-
-# Assumed, for the time that is left: a survey's pass takes as long as that of so many designs.
+# Assumed, for the time that is left: a survey's pass takes as long as that of so many designs, and
+# each page size, its replays included.
 SURVEY_WEIGHT = 5
-LIKELY = 2 * SURVEY_WEIGHT + 5  # so many designs' time for each page size, its replays included
-
-
-class PageSize(NamedTuple):
-    """The results for one page size."""
-
-    page_size: int  # bytes
-    lookups: int
-    entries: int  # translations of all pages, on the node that has most
-    table_bytes: int  # of NIC memory, for all of them
-    pinned_bytes: int  # of the host that pins most
-    calls: int  # that register, over all hosts
-    registration_us: tuple[float, float] | None  # of all hosts; None: no price
-    registration_platform: str
-    registration_evidence: Evidence | None
-    requests: int
-    enough: int  # entries of the smallest cache that misses no more than any larger one
-    cache: Point | None  # that misses least within the NIC memory; None: none fits
-    table_command: list[str]  # repeats the table by ``nicscope replay``
-    cache_command: list[str]  # likewise
-
-    @property
-    def misses(self) -> int | None:
-        """The cache's total misses: the same requests look up fewer large pages."""
-        return None if self.cache is None else self.cache.misses
-
-    def count_of(self, denominator: Denominator) -> int:
-        """The count of the denominator."""
-        return self.lookups if denominator is Denominator.LOOKUP else self.requests
-
-    @property
-    def misses_per_request(self) -> float | None:
-        """The cache's misses per request."""
-        return None if self.misses is None else self.misses / self.requests
+LIKELY_PAGES = 2 * SURVEY_WEIGHT + 5
 
 
 def in_page_sizes(
@@ -416,16 +389,6 @@ def _row(
         else [*replay_command(name, CACHE, cache.settings), *by_replay],
     )
 
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Sequence
-
-    from nicscope.config.design import Design
-    from nicscope.studies.replaying import Priced
-    from nicscope.studies.sizing.counting import Counter
-    from nicscope.studies.sizing.targets import Question
-
-    Search = Generator["Ask", None, None]
 
 _SHAPE = ("area_bytes", "entries", "ways", "line", "victim_entries", "high_water")
 _POLICY = ("pin_limit", "prefetch", "prepin", "replacement")
@@ -550,7 +513,7 @@ class Family:
             sized = {}
             for one in group:
                 design = self.design(one)
-                grid = grid_of(design, self._room)
+                grid = grid_of(design, self._room.grids)
                 shape = (design.entries or 1, design.ways or 1)
                 misses = None if grid is None else grid.misses_of(*shape)
                 if misses is not None:
@@ -565,7 +528,7 @@ class Family:
         for base, others in known:
             for one in others:
                 design = self.design(one)
-                grid = grid_of(design, self._room)
+                grid = grid_of(design, self._room.grids)
                 assert grid is not None
                 found = at_shape(self.counted[base], design, grid, self.subject.platform)
                 if found is not None and one not in self.replayed:
@@ -624,6 +587,99 @@ def _unique(settings: Iterable[Setting]) -> list[Setting]:
     return list(dict.fromkeys(settings))
 
 
+# Assumed: what replay keeps per page of a node for one design, at most, and what it may take.
+BYTES_PER_PAGE = 64
+MOST_PAGE_BYTES = 1 << 30
+MOST_AT_ONCE = 64  # designs
+# Assumed, for the time that is left: designs that the rounds of a search replay.
+LIKELY_ROUNDS = (50, 20, 8, 20, 8)
+MOST_WORKERS = 8  # threads; each reads the trace by itself
+
+
+class Counter:
+    """Counts designs on one trace, and on its sample if it has one."""
+
+    def __init__(
+        self,
+        whole: Whole,
+        sample: list[Requests] | None,
+        extent: Extent,
+        passes: Passes,
+        likely: Sequence[int] = LIKELY_ROUNDS,
+        after: int = 0,
+    ) -> None:
+        """How long it is likely to take, in designs: each round, and what comes ``after`` all."""
+        self._trace = whole.trace
+        self._whole = whole
+        self._sample = sample
+        self._passes = passes
+        self._rounds = 0
+        self._likely, self._after = likely, after
+        most = MOST_PAGE_BYTES // (BYTES_PER_PAGE * max(extent.node_pages, 1))
+        self._at_once = min(max(most, 4), MOST_AT_ONCE)
+        self._workers = whole.hands or min(os.cpu_count() or 1, MOST_WORKERS)
+
+    @property
+    def has_sample(self) -> bool:
+        """Whether the trace is long enough to be sampled."""
+        return self._sample is not None
+
+    def count(self, asked: Sequence[tuple[Family, Ask]]) -> None:
+        """Count what each family asks for; either all ask for the sample, or none."""
+        sampled = any(ask.sampled for _, ask in asked)
+        wanted = [(family, one) for family, ask in asked for one in ask.settings]
+        size = max(self._at_once // self._workers, 1)
+        size = min(size, max(-(-len(wanted) // self._workers), 1))
+        # Neighbours take about as long as each other: each pass gets some of all.
+        parts = -(-len(wanted) // size)
+        shares = [wanted[part::parts] for part in range(parts)]
+        if not sampled:
+            self._rounds += 1
+            self._passes.expect(self._trace, len(wanted))
+            self._passes.forecast(self._trace, sum(self._likely[self._rounds :]) + self._after)
+        found = self._replay_all(shares, sampled)
+        for family, ask in asked:
+            family.note(ask, [found[family.subject.design.scheme, one] for one in ask.settings])
+
+    def _replay_all(
+        self, shares: Sequence[Sequence[Wanted]], sampled: bool
+    ) -> dict[tuple[str, Setting], Priced]:
+        """Replay each of ``shares`` in its own pass.
+
+        What comes of it does not depend on how many threads there are, or who does it.
+        """
+        if self._whole.hands and not sampled:
+            designs = [[family.design(one) for family, one in share] for share in shares]
+            return {
+                (family.subject.design.scheme, one): with_price(result, family.subject.platform)
+                for share, part in zip(shares, self._whole.replayed(designs), strict=True)
+                for (family, one), result in zip(share, part, strict=True)
+            }
+
+        def work(share: Sequence[Wanted], stopped: Callable[[], bool]) -> list[Priced]:
+            return self._replay(share, sampled, stopped)
+
+        return {
+            (family.subject.design.scheme, one): priced
+            for share, part in threaded(shares, work, self._workers)
+            for (family, one), priced in zip(share, part, strict=True)
+        }
+
+    def _replay(
+        self, share: Sequence[Wanted], sampled: bool, stopped: Callable[[], bool]
+    ) -> list[Priced]:
+        designs = [family.design(one) for family, one in share]
+        batches: Iterable[Requests] = self._sample or ()
+        if not sampled:
+            batches = self._passes.over(self._trace, len(designs))
+        page_size = self._trace.metadata.page_size
+        results = replay(chunks_until(stopped, batches), designs, kinds=False, page_size=page_size)
+        return [
+            with_price(result, family.subject.platform)
+            for (family, _), result in zip(share, results, strict=True)
+        ]
+
+
 def explore(
     subjects: Sequence[Subject],
     room: Room,
@@ -647,3 +703,138 @@ def explore(
         if rounds == SHAPED:
             check(found)
     return found
+
+
+ONE_ROUND = {Scheme.PINNED, Scheme.STATIC}  # their few shapes are all replayed at once
+# Assumed, for the time that is left: so many designs' time is what a pass of the survey takes.
+EXTENT_WEIGHT, GRIDS_WEIGHT = 5, 2 * (len(LINES) + 1)
+
+
+def report(
+    traces: Sequence[tuple[str, Trace]],
+    question: Question,
+    watch: Callable[[int, int], None] | None = None,
+    workers: Workers | None = None,
+) -> SizingReport:
+    """Sizings of ``traces``, each under the name by which ``nicscope replay`` finds it.
+
+    The nodes of folders of files are shared out among ``workers``, if there are any.
+    ``watch`` is told how many rows were replayed of those that are known to be needed.  Errors:
+    ``TraceError`` at the first row that the schema does not allow, ``StudyError`` if nothing fits
+    the budgets.
+    """
+    passes = Passes(watch)
+    sizings = []
+    for place, (name, trace) in enumerate(traces):
+        later = sum(trace.rows for _, trace in traces[place + 1 :])
+        passes.forecast_remaining_rows(later * _likely(question))
+        sizings.append(size(name, trace, question, passes, workers))
+    return SizingReport(
+        question=question,
+        traces=named(traces),
+        sizings=sizings,
+    )
+
+
+def size(
+    name: str,
+    trace: Trace,
+    question: Question,
+    passes: Passes | None = None,
+    workers: Workers | None = None,
+) -> Sizing:
+    """Size ``trace``, which ``nicscope replay`` opens as ``name``.
+
+    Errors: as ``report``.
+    """
+    passes = passes or Passes()
+    passes.forecast(trace, _likely(question))
+    whole = Whole(trace, passes, workers)
+    touched = whole.extent(trace.metadata.page_size, EXTENT_WEIGHT)
+    found = _searched(name, whole, question, passes, touched)
+    answers = [answer(name, family.subject, family.fitting, question) for family in found]
+    return Sizing(
+        trace=name,
+        page_size=trace.metadata.page_size,
+        extent=touched,
+        answers=answers,
+        page_sizes=in_page_sizes(name, whole, question, passes) if question.page_sizes else [],
+        replayed=sum(len(family.replayed) for family in found),
+        sampled=sum(len(family.sampled) for family in found),
+    )
+
+
+def _searched(
+    name: str, whole: Whole, question: Question, passes: Passes, touched: Extent
+) -> list[Family]:
+    """Search every family that is asked for."""
+    wanted = [one for one in families(question.platform) if question.sizes(one.design.scheme)]
+    if not wanted:
+        if question.only:
+            assert question.platform is not None
+            raise StudyError(
+                f"--only {question.only[0]}: platform {question.platform.name!r} states no "
+                "icm_fetch, so nothing is known of the family there; leave --platform out"
+            )
+        return []
+    page_size = whole.trace.metadata.page_size
+    most = most_entries(touched)
+    budget = question.nic_bytes
+    surveyed = whole.surveyed(page_size, LINES, most, GRIDS_WEIGHT, touched)
+    room = Room(
+        budgets=(budget // 2, budget, 2 * budget),
+        pin_pages=None if question.pin_bytes is None else question.pin_bytes // page_size,
+        page_size=page_size,
+        extent=touched,
+        every_size=question.target_us is not None,
+        grids=surveyed.grids,
+    )
+    if room.pin_pages == 0:
+        raise StudyError(
+            f"--pin-memory {question.pin_bytes}B is less than one page of {page_size} bytes"
+        )
+    after = len(question.page_sizes) * LIKELY_PAGES
+    return explore(
+        wanted,
+        room,
+        question,
+        Counter(whole, surveyed.sample, touched, passes, _likely_rounds(question), after),
+        lambda found: _check_that_something_fits(name, found, question),
+    )
+
+
+def _likely(question: Question) -> int:
+    """The likely cost of sizing a trace, in designs."""
+    of_pages = len(question.page_sizes) * LIKELY_PAGES
+    if question.only_pages and not question.only:
+        return EXTENT_WEIGHT + of_pages
+    return EXTENT_WEIGHT + GRIDS_WEIGHT + sum(_likely_rounds(question)) + of_pages
+
+
+def _likely_rounds(question: Question) -> Sequence[int]:
+    """The likely number of designs that each round of the search replays."""
+    searched = {scheme for scheme in Scheme if question.sizes(scheme)}
+    return LIKELY_ROUNDS if searched - ONE_ROUND else (len(searched),)
+
+
+def _check_that_something_fits(name: str, found: Sequence[Family], question: Question) -> None:
+    """Errors: ``StudyError`` unless some family carries out all requests within the budgets."""
+    able = [
+        (point.nic_bytes, family.subject.design.scheme.value)
+        for family in found
+        for point in family.steps
+        if not point.rejected
+    ]
+    if not able:
+        assert question.pin_bytes is not None  # without that limit, tables hold everything
+        raise StudyError(
+            f"{name}: no design carries out every request while it pins at most "
+            f"{question.pin_bytes} bytes; give more --pin-memory"
+        )
+    needed, scheme = min(able)
+    if needed > question.nic_bytes:
+        raise StudyError(
+            f"{name}: nothing that carries out every request fits in {question.nic_bytes} bytes "
+            f"of NIC memory; the smallest design that does is of scheme {scheme!r} and takes "
+            f"{needed}"
+        )

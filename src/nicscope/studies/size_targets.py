@@ -1,4 +1,4 @@
-"""The fewest entries that meet a miss target; and the options of sizing."""
+"""The fewest entries that meet a miss target, by page size."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from nicscope.config.design import Scheme, read_setting
-from nicscope.config.platform import Platform, excess_of, load_platform
-from nicscope.config.quantities import read_bytes
 from nicscope.drivers.replay.lookups import LookupStreams
-from nicscope.errors import StudyError, did_you_mean
-from nicscope.studies.curves import every_size
-from nicscope.studies.pricing import Counted, Meter, Span
+from nicscope.errors import StudyError
+from nicscope.studies.curves import Counted, Meter, Span, every_size
+from nicscope.studies.sizing import USUAL_PAGE_SIZES, read_page_sizes
 from nicscope.studies.sources import (
     RowsDone,
     ShareDone,
@@ -22,13 +19,11 @@ from nicscope.studies.sources import (
     grains_counted,
     named,
     parted,
-    repeat,
 )
 from nicscope.studies.workers import Nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -38,99 +33,6 @@ if TYPE_CHECKING:
     from nicscope.studies.workers import Workers
     from nicscope.traces.folders import Share
     from nicscope.traces.reader import Trace
-
-
-MOST_BYTES = 1 << 40
-PAGE_SIZES = "page-sizes"  # a word of --only
-USUAL_PAGE_SIZES = "4KiB,2MiB,1GiB"
-
-
-class Question(NamedTuple):
-    """The budgets and platform that designs are sized for."""
-
-    nic_bytes: int  # of each NIC
-    pin_bytes: int | None = None  # of each host; None: no limit
-    platform: Platform | None = None  # None: the fewest misses are best
-    platform_given: str | None = None  # how it was asked for: a name, or a file
-    target_us: float | None = None  # per lookup
-    page_sizes: tuple[int, ...] = ()  # to be set side by side, in the order given
-    only: tuple[str, ...] = ()  # families, by their schemes; none named: all, unless ``only_pages``
-    only_pages: bool = False  # no families, but for those that ``only`` names
-
-    def sizes(self, scheme: Scheme) -> bool:
-        """Whether the family of ``scheme`` is included."""
-        return scheme.value in self.only if self.only or self.only_pages else True
-
-
-def ask(
-    nic_memory: str,
-    *,
-    pin_memory: str | None = None,
-    platform: str | Path | Platform | None = None,
-    target_us: float | None = None,
-    page_sizes: str | None = None,
-    only: Sequence[str] = (),
-) -> Question:
-    """Parse and check the options.
-
-    Errors: ``StudyError`` for the first word that makes no sense, ``PlatformError`` for a
-    platform, ``DesignError`` for a page size.
-    """
-    nic_bytes = _budget("--nic-memory", nic_memory, "128KiB")
-    pin_bytes = None if pin_memory is None else _budget("--pin-memory", pin_memory, "4MiB")
-    if target_us is not None and platform is None:
-        raise StudyError("--target-us needs costs; name a platform with --platform")
-    if target_us is not None and not 0 < target_us < float("inf"):
-        raise StudyError(f"--target-us must be above 0, got {target_us!r}")
-    families = _families(only, page_sizes)
-    only_pages = PAGE_SIZES in only
-    if page_sizes is None and only_pages:
-        page_sizes = USUAL_PAGE_SIZES
-    sizes = () if page_sizes is None else read_page_sizes(page_sizes)
-    costs = None if platform is None else load_platform(platform)
-    excess = None if costs is None else excess_of({"the budget": nic_bytes}, costs)
-    if excess is not None:
-        raise StudyError(f"--nic-memory {nic_memory}: {excess}; give no more than it has")
-    given = None if platform is None else _called(platform)
-    return Question(nic_bytes, pin_bytes, costs, given, target_us, sizes, families, only_pages)
-
-
-def _called(platform: str | Path | Platform) -> str:
-    return platform.name if isinstance(platform, Platform) else str(platform)
-
-
-def _families(only: Sequence[str], page_sizes: str | None) -> tuple[str, ...]:
-    """The families among the words of ``--only``."""
-    names = [PAGE_SIZES, *(scheme.value for scheme in Scheme)]
-    for word in only:
-        if word not in names:
-            raise StudyError(f"--only: no family {word!r}{did_you_mean(word, names)}")
-    if only and page_sizes is not None and PAGE_SIZES not in only:
-        raise StudyError(
-            f"--page-size {page_sizes} asks for what --only leaves out; add --only {PAGE_SIZES}"
-        )
-    return tuple(dict.fromkeys(word for word in only if word != PAGE_SIZES))
-
-
-def _budget(option: str, text: str, example: str) -> int:
-    count = read_bytes(text)
-    if count is None:
-        raise StudyError(f"{option} must be a number of bytes, such as {example}; got {text!r}")
-    if not 1 <= count <= MOST_BYTES:
-        raise StudyError(f"{option} must be from 1B to {MOST_BYTES >> 40} TiB, got {text!r}")
-    return count
-
-
-def read_page_sizes(text: str) -> tuple[int, ...]:
-    """The sizes in a list such as ``4KiB,2MiB``, each once.  Errors: ``StudyError``."""
-    found: list[int] = []
-    for word in text.split(","):
-        size = read_setting(Scheme.UTLB, "page_size", word.strip(), "--page-size")
-        if not isinstance(size, int):
-            raise StudyError(f"--page-size must list sizes, such as 4KiB,2MiB; got {word!r}")
-        if size not in found:
-            found.append(size)
-    return tuple(found)
 
 
 # Assumed: a curve has a cliff if one doubling buys at least this share of all that size can.
@@ -197,12 +99,11 @@ class Target(NamedTuple):
 
 
 class TargetReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Targets of several traces, and the command that repeats them."""
+    """Targets of several traces."""
 
     question: TargetQuestion
     traces: list[dict[str, Any]]
     targets: list[Target]
-    repeat: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """One object for programs."""
@@ -211,7 +112,6 @@ class TargetReport(msgspec.Struct, frozen=True, kw_only=True):
             "skipped_requests": self.question.skip,
             "traces": self.traces,
             "targets": [target.to_json() for target in self.targets],
-            "repeat": self.repeat,
         }
 
 
@@ -237,24 +137,21 @@ def ask_target(target: str, page_sizes: str | None = None, skip: int = 0) -> Tar
 def targets(
     traces: Sequence[tuple[str, Trace]],
     question: TargetQuestion,
-    command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
     workers: Workers | None = None,
 ) -> TargetReport:
     """The targets of each of the named ``traces``; reports rows done to ``watch``.
 
     The nodes of folders of files are shared out among ``workers``, if there are any.
-    ``command`` is passed on, for whoever wants to do it again.  Errors: ``TraceError`` at the
-    first row that the schema does not allow, ``StudyError`` if ``skip`` leaves none.
+    Errors: ``TraceError`` at the first row that the schema does not allow, ``StudyError`` if
+    ``skip`` leaves none.
     """
     check_skip(question.skip, traces)
     progress = RowsDone(watch, sum(trace.rows for _, trace in traces))
     found: list[Target] = []
     for name, trace in traces:
         found += _targets_of(name, Nodes(trace, workers), trace.rows, question, progress)
-    return TargetReport(
-        question=question, traces=named(traces), targets=found, repeat=repeat(command)
-    )
+    return TargetReport(question=question, traces=named(traces), targets=found)
 
 
 def _targets_of(

@@ -1,8 +1,7 @@
-"""Counts candidate designs over a trace, on a sample and in full."""
+"""What one pass over a trace tells of every cache: its footprint, and misses of all shapes."""
 
 from __future__ import annotations
 
-import os
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,12 +9,9 @@ import numpy as np
 
 from nicscope.drivers.onepass.curve import LruCurve
 from nicscope.drivers.onepass.grid import SetAssociativeGrid
-from nicscope.drivers.replay import replay
-from nicscope.drivers.replay.columns import ROWS
 from nicscope.drivers.replay.lookups import LookupStreams
-from nicscope.studies.replaying import replay_share, results_of, with_price
+from nicscope.studies.replaying import replay_share, results_of
 from nicscope.studies.sources import ShareDone
-from nicscope.studies.threads import Stopped, threaded
 from nicscope.studies.workers import Nodes
 
 if TYPE_CHECKING:
@@ -27,14 +23,10 @@ if TYPE_CHECKING:
     from nicscope.drivers.replay import ReplayResult
     from nicscope.drivers.replay.columns import RequestColumns
     from nicscope.drivers.replay.lookups import Nic
-    from nicscope.studies.replaying import Priced
-    from nicscope.studies.sizing.search import Ask, Family, Setting
     from nicscope.studies.workers import Workers
     from nicscope.traces.folders import Share
     from nicscope.traces.reader import Trace
     from nicscope.traces.schema import Requests
-
-    Wanted = tuple[Family, Setting]
 
 
 class Passes:
@@ -138,108 +130,6 @@ class Windows:
     def result(self) -> list[Requests] | None:
         """The windows as batches, in the trace's order; None of a short trace, which needs none."""
         return self._found or None
-
-
-# Assumed: what replay keeps per page of a node for one design, at most, and what it may take.
-BYTES_PER_PAGE = 64
-MOST_BYTES = 1 << 30
-MOST_AT_ONCE = 64  # designs
-# Assumed, for the time that is left: designs that the rounds of a search replay.
-LIKELY = (50, 20, 8, 20, 8)
-MOST_WORKERS = 8  # threads; each reads the trace by itself
-
-
-class Counter:
-    """Counts designs on one trace, and on its sample if it has one."""
-
-    def __init__(
-        self,
-        whole: Whole,
-        sample: list[Requests] | None,
-        extent: Extent,
-        passes: Passes,
-        likely: Sequence[int] = LIKELY,
-        after: int = 0,
-    ) -> None:
-        """How long it is likely to take, in designs: each round, and what comes ``after`` all."""
-        self._trace = whole.trace
-        self._whole = whole
-        self._sample = sample
-        self._passes = passes
-        self._rounds = 0
-        self._likely, self._after = likely, after
-        most = MOST_BYTES // (BYTES_PER_PAGE * max(extent.node_pages, 1))
-        self._at_once = min(max(most, 4), MOST_AT_ONCE)
-        self._workers = whole.hands or min(os.cpu_count() or 1, MOST_WORKERS)
-
-    @property
-    def has_sample(self) -> bool:
-        """Whether the trace is long enough to be sampled."""
-        return self._sample is not None
-
-    def count(self, asked: Sequence[tuple[Family, Ask]]) -> None:
-        """Count what each family asks for; either all ask for the sample, or none."""
-        sampled = any(ask.sampled for _, ask in asked)
-        wanted = [(family, one) for family, ask in asked for one in ask.settings]
-        size = max(self._at_once // self._workers, 1)
-        size = min(size, max(-(-len(wanted) // self._workers), 1))
-        # Neighbours take about as long as each other: each pass gets some of all.
-        parts = -(-len(wanted) // size)
-        shares = [wanted[part::parts] for part in range(parts)]
-        if not sampled:
-            self._rounds += 1
-            self._passes.expect(self._trace, len(wanted))
-            self._passes.forecast(self._trace, sum(self._likely[self._rounds :]) + self._after)
-        found = self._replay_all(shares, sampled)
-        for family, ask in asked:
-            family.note(ask, [found[family.subject.design.scheme, one] for one in ask.settings])
-
-    def _replay_all(
-        self, shares: Sequence[Sequence[Wanted]], sampled: bool
-    ) -> dict[tuple[str, Setting], Priced]:
-        """Replay each of ``shares`` in its own pass.
-
-        What comes of it does not depend on how many threads there are, or who does it.
-        """
-        if self._whole.hands and not sampled:
-            designs = [[family.design(one) for family, one in share] for share in shares]
-            return {
-                (family.subject.design.scheme, one): with_price(result, family.subject.platform)
-                for share, part in zip(shares, self._whole.replayed(designs), strict=True)
-                for (family, one), result in zip(share, part, strict=True)
-            }
-
-        def work(share: Sequence[Wanted], stopped: Callable[[], bool]) -> list[Priced]:
-            return self._replay(share, sampled, stopped)
-
-        return {
-            (family.subject.design.scheme, one): priced
-            for share, part in threaded(shares, work, self._workers)
-            for (family, one), priced in zip(share, part, strict=True)
-        }
-
-    def _replay(
-        self, share: Sequence[Wanted], sampled: bool, stopped: Callable[[], bool]
-    ) -> list[Priced]:
-        designs = [family.design(one) for family, one in share]
-        batches: Iterable[Requests] = self._sample or ()
-        if not sampled:
-            batches = self._passes.over(self._trace, len(designs))
-        page_size = self._trace.metadata.page_size
-        results = replay(_chunks_until(stopped, batches), designs, kinds=False, page_size=page_size)
-        return [
-            with_price(result, family.subject.platform)
-            for (family, _), result in zip(share, results, strict=True)
-        ]
-
-
-def _chunks_until(stopped: Callable[[], bool], batches: Iterable[Requests]) -> Iterator[Requests]:
-    """``batches`` in chunks for replay; ``Stopped`` soon after ``stopped()``."""
-    for batch in batches:
-        for begin in range(0, len(batch.length), ROWS):
-            if stopped():
-                raise Stopped
-            yield type(batch)._make(column[begin : begin + ROWS] for column in batch)
 
 
 MOST_WAYS = 16

@@ -1,4 +1,4 @@
-"""Where a packet's time goes, part by part, and the transfers that it went by."""
+"""Takes flows apart from the log: parts of packets' latency, bands, engines' use, bandwidth."""
 
 from __future__ import annotations
 
@@ -201,7 +201,6 @@ def _latest(
 BANDS = ("hostTx", "netTx", "netRcv", "hostRcv")
 _ENGINES = (Engine.HOST_TX, Engine.NET_TX, Engine.NET_RCV, Engine.HOST_RCV)
 NET_RCV = BANDS.index("netRcv")
-
 # Times in ps.  Transfers of the other bands move from their start to their end.
 TRANSFER = np.dtype(
     [

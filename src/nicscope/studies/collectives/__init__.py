@@ -1,1 +1,0 @@
-"""Collectives on every interface: how long they take, and whether their results are right."""

@@ -6,11 +6,10 @@ import pytest
 from verbs_ends import End, needs, open_context, pair, refused
 
 import nicscope.verbs
+from nicscope.interfaces.verbs import enumerations as texts
 from nicscope.interfaces.verbs import libibverbs_enums as e
-from nicscope.interfaces.verbs import texts
 from nicscope.interfaces.verbs.addr import GID, AHAttr
-from nicscope.interfaces.verbs.alias import importable_as
-from nicscope.interfaces.verbs.base import PyverbsRDMAErrno, inc_rkey
+from nicscope.interfaces.verbs.base import PyverbsRDMAErrno, PyverbsRDMAError, inc_rkey
 from nicscope.interfaces.verbs.cq import CQ, CQEX, WC, CompChannel, CqInitAttrEx, PollCqAttr
 from nicscope.interfaces.verbs.device import (
     get_device_list,
@@ -19,16 +18,17 @@ from nicscope.interfaces.verbs.device import (
     translate_mtu,
     width_to_str,
 )
-from nicscope.interfaces.verbs.mr import MR
-from nicscope.interfaces.verbs.pd import (
+from nicscope.interfaces.verbs.modules import importable_as
+from nicscope.interfaces.verbs.mr import (
+    MR,
     PD,
+    SGE,
     ParentDomain,
     ParentDomainContext,
     ParentDomainInitAttr,
 )
-from nicscope.interfaces.verbs.pyverbs_error import PyverbsRDMAError
 from nicscope.interfaces.verbs.qp import QP, QPAttr, QPCap, QPInitAttr
-from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
+from nicscope.interfaces.verbs.wr import RecvWR, SendWR
 
 MODULES = (
     *("addr", "base", "cmid", "cm_enums", "comp_cntr", "cq", "device", "dmabuf", "dma_util"),

@@ -6,34 +6,32 @@ import errno
 import socket
 from abc import ABC, abstractmethod
 from collections import deque
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs import librdmacm_enums as cm
 from nicscope.interfaces.verbs.addr import PORT, AHAttr, GlobalRoute
 from nicscope.interfaces.verbs.base import (
-    Fields,
-    Number,
+    Attributes,
     PyverbsCM,
     PyverbsObject,
+    PyverbsUserError,
     PyverbsValue,
     error,
+    here,
 )
 from nicscope.interfaces.verbs.cq import CQ
 from nicscope.interfaces.verbs.device import Context
-from nicscope.interfaces.verbs.mr import MR
-from nicscope.interfaces.verbs.pd import PD
-from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
-from nicscope.interfaces.verbs.qp import ECE, QP, QPAttr, QPInitAttr
-from nicscope.interfaces.verbs.qp_attr import required_masks
-from nicscope.interfaces.verbs.texts import of_enum
-from nicscope.interfaces.verbs.world import here
-from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
+from nicscope.interfaces.verbs.enumerations import of_enum
+from nicscope.interfaces.verbs.mr import MR, PD, SGE
+from nicscope.interfaces.verbs.qp import ECE, QP, QPAttr, QPInitAttr, required_masks
+from nicscope.interfaces.verbs.wr import RecvWR, SendWR
 
 if TYPE_CHECKING:
     from nicscope.interfaces.verbs.addr import AH
+    from nicscope.interfaces.verbs.base import World
     from nicscope.interfaces.verbs.cq import WC
-    from nicscope.interfaces.verbs.world import World
 
 
 ANYWHERE = ("", "0.0.0.0", "::")
@@ -53,28 +51,19 @@ def local_names(world: World) -> set[str]:
     return {*LOOPBACK, *made, *(name.removeprefix("::ffff:") for name in made)}
 
 
-class ConnParam(Fields, PyverbsObject):
+class ConnParam(Attributes):
     """Parameters of a connection request."""
 
     SHOWN = ("resources", "depth", "flow_control", "retry", "rnr_retry", "srq", "qp_num")
-    resources, depth, flow_control, retry = Number(), Number(), Number(), Number()
-    rnr_retry, srq, qp_num, data_len = Number(), Number(), Number(), Number()
-
-    def __init__(
-        self,
-        resources: int = 1,
-        depth: int = 1,
-        flow_control: int = 0,
-        retry: int = 5,
-        rnr_retry: int = 5,
-        srq: int = 0,
-        qp_num: int = 0,
-        data_len: int = 0,
-    ) -> None:
-        self.resources, self.depth, self.flow_control = resources, depth, flow_control
-        self.retry, self.rnr_retry, self.srq = retry, rnr_retry, srq
-        self.qp_num, self.data_len = qp_num, data_len
-        self.private_data = b""
+    resources: int = 1
+    depth: int = 1
+    flow_control: int = 0
+    retry: int = 5
+    rnr_retry: int = 5
+    srq: int = 0
+    qp_num: int = 0
+    data_len: int = 0
+    private_data: bytes = field(default=b"", init=False)
 
     def set_private_data(self, private_data: Any) -> None:
         """Set the private data for the peer, cut to ``data_len`` if that was given."""
@@ -324,7 +313,8 @@ class ConnectionCalls(MessageCalls, ABC):
             if name in local_names(world):
                 for (_, at), end in world.listeners.items():
                     if at == port and end.port_space == self.port_space:
-                        return end
+                        found: CMID = end
+                        return found
         return None
 
     def on_event(self, kind: int) -> None:
@@ -413,16 +403,6 @@ class ConnectionCalls(MessageCalls, ABC):
             end.peer = None
             end._tell(cm.RDMA_CM_EVENT_DISCONNECTED)
 
-
-__all__ = [
-    "CMID",
-    "AddrInfo",
-    "CMEvent",
-    "CMEventChannel",
-    "ConnParam",
-    "JoinMCAttrEx",
-    "UDParam",
-]
 
 PSN = (1 << 24) - 1
 STRIDE = 0x10001  # assumed: any that tells the numbers of two ends' packets apart
@@ -644,7 +624,7 @@ class CMID(ConnectionCalls):
         raise error("Failed to query address information", errno.EOPNOTSUPP)
 
     def _release(self) -> None:
-        if self.world.listeners.get(self.place) is self:  # type: ignore[arg-type]
-            del self.world.listeners[self.place]  # type: ignore[arg-type]
+        if self.place is not None and self.world.listeners.get(self.place) is self:
+            del self.world.listeners[self.place]
         if self._given is None:
             self.context.close()

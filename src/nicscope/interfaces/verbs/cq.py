@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.base import (
+    Attributes,
     Fields,
-    Number,
     PyverbsCM,
     PyverbsObject,
     error,
     printed,
     refusal,
 )
-from nicscope.interfaces.verbs.pd import CQ as QUEUE
-from nicscope.interfaces.verbs.pd import QueueMemory
-from nicscope.interfaces.verbs.texts import of_enum
+from nicscope.interfaces.verbs.enumerations import of_enum
+from nicscope.interfaces.verbs.mr import CQ_MEMORY, QueueMemory
 from nicscope.interfaces.verbs_device.calls import Completion, Refused
 
 if TYPE_CHECKING:
@@ -44,14 +43,10 @@ def check_size(context: Context, cqe: int, vector: int, failed: str) -> None:
         raise error(failed, errno.EINVAL)
 
 
-class PollCqAttr(Fields, PyverbsObject):
+class PollCqAttr(Attributes):
     """Attributes of a poll."""
 
-    SHOWN = ("comp_mask",)
-    comp_mask = Number()
-
-    def __init__(self, comp_mask: int = 0) -> None:
-        self.comp_mask = comp_mask
+    comp_mask: int = 0
 
 
 class WcTmInfo(PyverbsObject):
@@ -60,31 +55,16 @@ class WcTmInfo(PyverbsObject):
     tag = priv = 0
 
 
-class CqInitAttrEx(Fields, PyverbsObject):
+class CqInitAttrEx(Attributes):
     """Attributes of an extended completion queue."""
 
-    SHOWN = ("cqe", "comp_vector", "wc_flags", "comp_mask", "flags")
-    cqe, comp_vector, wc_flags, comp_mask, flags = (
-        Number(),
-        Number(),
-        Number(),
-        Number(),
-        Number(),
-    )
-
-    def __init__(
-        self,
-        cqe: int = 100,
-        channel: Any = None,
-        comp_vector: int = 0,
-        wc_flags: int = 0,
-        comp_mask: int = 0,
-        flags: int = 0,
-        parent_domain: Any = None,
-    ) -> None:
-        self.cqe, self.comp_vector, self.wc_flags = cqe, comp_vector, wc_flags
-        self.comp_mask, self.flags = comp_mask, flags
-        self.channel, self.parent_domain = channel, parent_domain
+    cqe: int = 100
+    channel: Any = None
+    comp_vector: int = 0
+    wc_flags: int = 0
+    comp_mask: int = 0
+    flags: int = 0
+    parent_domain: Any = None
 
 
 class CQEX(PyverbsCM):
@@ -103,7 +83,7 @@ class CQEX(PyverbsCM):
         if wanted.comp_mask & ~int(MASKS):
             raise error(failed, errno.EINVAL)
         domain = wanted.parent_domain if wanted.comp_mask & e.IBV_CQ_INIT_ATTR_MASK_PD else None
-        self._memory = QueueMemory(domain, wanted.cqe, QUEUE)
+        self._memory = QueueMemory(domain, wanted.cqe, CQ_MEMORY)
         self._readable = wanted.wc_flags
         with self._memory.made_with(failed):
             self.handle, self._cqe = context.world.device.make_cq(wanted.cqe)

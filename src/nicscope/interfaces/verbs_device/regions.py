@@ -10,10 +10,15 @@ import msgspec
 from nicscope.drivers.simulate.ports.thread import is_busy, is_moving
 from nicscope.drivers.simulate.records import GIVE_UP, REGISTER
 from nicscope.host.calls import deregister_pages
-from nicscope.interfaces.verbs_device import codes
-from nicscope.interfaces.verbs_device.base import OWN_PORT, PATIENCE_PS, SPACE, AddressSpace
+from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.calls import Refused, Region, Window
-from nicscope.interfaces.verbs_device.fabric import KEY_BITS
+from nicscope.interfaces.verbs_device.fabric import (
+    KEY_BITS,
+    OWN_PORT,
+    PATIENCE_PS,
+    SPACE,
+    AddressSpace,
+)
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entry import bound
 from nicscope.nic.ports.layout import DONE, REMOTE_ONLY
@@ -110,15 +115,15 @@ class Protection(AddressSpace):
         """
         if pd not in self._domains:
             raise Refused(errno.EINVAL)
-        if access & codes.ON_DEMAND and not self.on_demand:
+        if access & calls.ON_DEMAND and not self.on_demand:
             raise Refused(errno.EOPNOTSUPP)
-        if access & (codes.REMOTE_WRITE | codes.REMOTE_ATOMIC) and not access & codes.LOCAL_WRITE:
+        if access & (calls.REMOTE_WRITE | calls.REMOTE_ATOMIC) and not access & calls.LOCAL_WRITE:
             raise Refused(errno.EINVAL)
         begin = address
         if dm:
             begin, length = self._within_dm(dm, address, length)
         elif implicit:
-            if not access & codes.ON_DEMAND:
+            if not access & calls.ON_DEMAND:
                 raise Refused(errno.EINVAL)
             begin, iova, length = 0, 0, self._room
         row = self._take_row()
@@ -134,7 +139,7 @@ class Protection(AddressSpace):
 
     def _pin(self, made: Registered) -> None:
         """Pin a region's pages for the NIC, unless they are paged on demand."""
-        if made.access & codes.ON_DEMAND or not made.length:
+        if made.access & calls.ON_DEMAND or not made.length:
             self._system_call()
             return
         if not self.mapped(made.address, made.length):
@@ -196,7 +201,7 @@ class Protection(AddressSpace):
             ("domain", made.domain),
             ("address", made.base),
             ("length", made.length),
-            ("rights", codes.rights_of_region(made.access)),
+            ("rights", calls.rights_of_region(made.access)),
             ("port", 0),
             ("shift", shift),
             ("kind", 0),
@@ -222,7 +227,7 @@ class Protection(AddressSpace):
             access=old.access if access is None else access,
             is_pinned=False,
         )
-        if new.access & codes.REMOTE_WRITE and not new.access & codes.LOCAL_WRITE:
+        if new.access & calls.REMOTE_WRITE and not new.access & calls.LOCAL_WRITE:
             raise Refused(errno.EINVAL)
         if address is not None and length is not None:
             new.address = new.base = address
@@ -263,7 +268,7 @@ class Protection(AddressSpace):
             region = self._regions.get(lkey >> KEY_BITS)
             if region is None or region.key != lkey or region.domain != pd:
                 raise Refused(errno.EPERM)
-            if advice == 1 and not region.access & codes.LOCAL_WRITE:
+            if advice == 1 and not region.access & calls.LOCAL_WRITE:
                 raise Refused(errno.EPERM)
             if not region.base <= address <= region.base + region.length - length:
                 raise Refused(errno.EFAULT)

@@ -26,20 +26,27 @@ from nicscope.interfaces.trapeze_endpoint import Counted, Payloads, Sent
 from nicscope.interfaces.unet.active_messages import ActiveMessages
 from nicscope.interfaces.unet.area import Area
 from nicscope.interfaces.unet.endpoint import Placed
-from nicscope.interfaces.via.cluster import Settings
-from nicscope.interfaces.via.completions import ErrorDescriptor
-from nicscope.interfaces.via.connections import ConnectionRequest, Connections, Request
+from nicscope.interfaces.via.agent import Settings
 from nicscope.interfaces.via.descriptor import (
     AddressSegment,
     DataSegment,
     Descriptor,
     PendingDescriptors,
+    VipTimeoutError,
 )
 from nicscope.interfaces.via.descriptor import Region as ViaRegion
 from nicscope.interfaces.via.library import Discovered, MemAttributes, NicAttributes, ViFound
-from nicscope.interfaces.via.names import VipTimeoutError
-from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Ring, Vi, Work
+from nicscope.interfaces.via.vi import (
+    Attributes,
+    CompletionQueue,
+    ConnectionRequest,
+    Request,
+    Ring,
+    Vi,
+    Work,
+)
 from nicscope.interfaces.via.vi import Endpoint as ViEndpoint
+from nicscope.interfaces.via.work import ErrorDescriptor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,7 +104,6 @@ NOT_HELD = {
     *(
         Payloads,
         Sent,
-        Connections,
         ConnectionRequest,
         Directory,
         PortOwners,
@@ -113,7 +119,7 @@ NOT_HELD_PARTS = """
     options buffers ownership programs tasks ways run_report run_timeline trapeze_memory
     ports.memory ports.shared_memory unet.links
     vmmc.directory vmmc.library mini.memory
-    via.agent via.completions via.connections via.library via.program
+    via.agent via.work via.library
 """
 NOT_HELD_MODULES = {f"nicscope.interfaces.{name}" for name in NOT_HELD_PARTS.split()}
 NOT_HELD_MODULES |= {"nicscope.tracebacks"}

@@ -2,65 +2,40 @@
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING
 
 import msgspec
-import numpy as np
 
-from nicscope.drivers.current_program import RUNNING
-from nicscope.drivers.simulate.ports.posting import GATHER
-from nicscope.drivers.simulate.ports.reports import KIND_BITS
-from nicscope.drivers.simulate.process import SIZE, coroutine, pack_into, unfit
-from nicscope.drivers.simulate.records import CHAIN, POST, PROVIDE
 from nicscope.interfaces.arguments import LEAST
-from nicscope.interfaces.via.completions import Notifications
-from nicscope.interfaces.via.connections import PeerRequest, Request, peer_timeout
 from nicscope.interfaces.via.descriptor import (
     ALIGNMENT,
-    NOT_YET,
-    AddressSegment,
-    DataSegment,
-    Descriptor,
     Descriptors,
-    Region,
-    a_name,
-    checked,
-    is_unmodified,
-    place_bytes,
-    whole,
-)
-from nicscope.interfaces.via.names import (
-    CONTROL_OP_MASK,
-    CONTROL_RESERVED,
-    Control,
     Error,
+    Region,
     Reliability,
     Return,
     State,
     SystemInfo,
     VipError,
+    a_name,
+    place_bytes,
+    whole,
 )
-from nicscope.interfaces.via.program import MOST_BEFORE, Program
 from nicscope.interfaces.via.vi import (
-    RECEIVE_QUEUE,
-    SEND_QUEUE,
     Attributes,
     CompletionQueue,
     Endpoint,
+    PeerRequest,
+    Request,
     Vi,
-    Work,
     check_attributes,
+    peer_timeout,
 )
-from nicscope.nic.ports.layout import BAD_DESCRIPTOR, DONE, FENCED, FETCH, IMMEDIATE, SEND, WRITE
+from nicscope.interfaces.via.work import WorkCalls
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
-
-    from nicscope.drivers.simulate.process import Record
     from nicscope.interfaces.buffers import MemoryRange
     from nicscope.interfaces.ports.memory import Buffer
-    from nicscope.interfaces.via.agent import Agent
     from nicscope.interfaces.via.vi import Endpoint, Ring
     from nicscope.nic.coherent import Mechanism
 
@@ -81,8 +56,32 @@ class NicAttributes(msgspec.Struct, frozen=True):
     rdma: bool
 
 
-class Library(Program):
-    """An open NIC: calls that the kernel agent serves."""
+class ViFound(msgspec.Struct, frozen=True):
+    """The result of ``query_vi``."""
+
+    state: State
+    attributes: Attributes
+    send_queue_empty: bool  # nothing is posted, or not taken back
+    recv_queue_empty: bool
+
+
+class MemAttributes(msgspec.Struct, frozen=True):
+    """Attributes of registered memory (``VIP_MEM_ATTRIBUTES``)."""
+
+    tag: int
+    rdma_write: bool
+    rdma_read: bool
+
+
+class Discovered(msgspec.Struct, frozen=True):
+    """A reachable node, and how many switches are on the route."""
+
+    node: int
+    hops: int
+
+
+class Nic(WorkCalls):
+    """An open NIC, as one program on its node has it: calls that the kernel agent serves."""
 
     # --- NIC, protection tags, memory ----------------------------------------------------
 
@@ -286,33 +285,7 @@ class Library(Program):
         known = self._owner.record_of(vi, Vi)
         await self._agent.disconnect(known)
 
-
-class ViFound(msgspec.Struct, frozen=True):
-    """The result of ``query_vi``."""
-
-    state: State
-    attributes: Attributes
-    send_queue_empty: bool  # nothing is posted, or not taken back
-    recv_queue_empty: bool
-
-
-class MemAttributes(msgspec.Struct, frozen=True):
-    """Attributes of registered memory (``VIP_MEM_ATTRIBUTES``)."""
-
-    tag: int
-    rdma_write: bool
-    rdma_read: bool
-
-
-class Discovered(msgspec.Struct, frozen=True):
-    """A reachable node, and how many switches are on the route."""
-
-    node: int
-    hops: int
-
-
-class Management(Program):
-    """Calls that query and change NICs, VIs, memory and the name service."""
+    # --- queries and changes -------------------------------------------------------------
 
     async def close_nic(self) -> None:
         """Close the NIC.
@@ -479,9 +452,7 @@ class Management(Program):
             raise VipError(Return.VIP_ERROR_NAMESERVICE, "ns_init() comes first")
         await self._agent.call()
 
-
-class Peers(Program):
-    """Calls for peer-to-peer connections."""
+    # --- connections between peers -------------------------------------------------------
 
     async def connect_peer_request(
         self,
@@ -520,7 +491,7 @@ class Peers(Program):
         peering = self._asked_by(known)
         await self._agent.call()
         while (outcome := self._outcome(known, peering)) is None:
-            await peering.answered.hear(self._process, peering.latest)
+            await self._process.hear(peering.answered, peering.latest)
         return outcome
 
     def _asked_by(self, vi: Endpoint) -> PeerRequest:
@@ -541,162 +512,3 @@ class Peers(Program):
             raise peering.failure
         assert vi.joined is not None
         return vi.joined.attributes
-
-
-OPERATIONS = {
-    int(Control.VIP_CONTROL_OP_SENDRECV): SEND,
-    int(Control.VIP_CONTROL_OP_RDMAWRITE): WRITE,
-    int(Control.VIP_CONTROL_OP_RDMAREAD): FETCH,
-}
-NO_OPERATION = 0  # for what no NIC can make sense of
-PLAIN = Control.VIP_CONTROL_OP_SENDRECV
-HAS_IMMEDIATE = int(Control.VIP_CONTROL_IMMEDIATE)
-HAS_FENCE = int(Control.VIP_CONTROL_QFENCE)
-_WORDS = struct.Struct("<2q")  # immediate, and the handle of the memory of the descriptor itself
-_SEGMENT = struct.Struct("=Q2q")  # an address is any of 64 bits: the NIC says what it thinks of it
-_pack_segment, _SEGMENT_BYTES = _SEGMENT.pack_into, _SEGMENT.size
-
-
-class Posting(Program):
-    """Calls that post work to the NIC."""
-
-    def __init__(self, agent: Agent) -> None:
-        super().__init__(agent)
-        sim_process = self._sim_process
-        # Where the pieces of what is posted, and its immediate word, are put down: of the first
-        # operation of a chain, of the second, ...
-        pieces = self._ports.gathers[sim_process.number], *self._ports.gathered[sim_process.number]
-        self._pieces = [memoryview(one.view(np.uint8)) for one in pieces[:CHAIN]]
-        self._words_with = [
-            sim_process.control_bytes,
-            *(memoryview(one) for one in sim_process.inlined),
-        ]
-        self._number = sim_process.number
-        self._depths = int(self._ports.rules[0]["ring"]), self._ports.work.receives.shape[2]
-
-    @coroutine
-    def post_send(self, vi: Vi, descriptor: Descriptor) -> Generator[bytes, Record, None]:
-        """Post a send or an RDMA.  Errors: see ``_posted``."""
-        endpoint, work = self._posted(vi, SEND_QUEUE, descriptor)
-        process = self._process
-        if process._before == MOST_BEFORE:
-            yield from process.settle()
-        _, control, remote, word = work.said
-        operation, flags, key, at = SEND, 0, 0, 0
-        _WORDS.pack_into(self._words_with[process._before], 0, word, work.handle)
-        if control is not PLAIN or remote is not None:
-            how = int(control)
-            operation = OPERATIONS.get(how & CONTROL_OP_MASK, NO_OPERATION)
-            if how & HAS_IMMEDIATE:
-                flags = IMMEDIATE
-            if how & HAS_FENCE:
-                flags |= FENCED
-            if remote is not None:
-                key, at = remote.handle, remote.address
-                at -= (at >> 63) << 64  # as the driver has it: signed
-            if how & CONTROL_RESERVED or (remote is None) != (operation == SEND):
-                operation = NO_OPERATION
-        self._put(POST, endpoint, work, key, at, operation | flags << KIND_BITS | GATHER)
-
-    @coroutine
-    def post_recv(self, vi: Vi, descriptor: Descriptor) -> Generator[bytes, Record, None]:
-        """Post a receive, before the message is sent.  Errors: see ``_posted``."""
-        endpoint, work = self._posted(vi, RECEIVE_QUEUE, descriptor)
-        if self._process._before == MOST_BEFORE:
-            yield from self._process.settle()
-        _, control, remote, _ = work.said
-        found = DONE
-        if remote is not None or (control is not PLAIN and int(control) & ~HAS_IMMEDIATE):
-            found = BAD_DESCRIPTOR
-        self._put(PROVIDE, endpoint, work, work.handle, 0, found)
-
-    async def rdma_write(
-        self,
-        vi: Vi,
-        places: Descriptors,
-        data: Sequence[DataSegment],
-        remote: AddressSegment,
-        immediate: int | None = None,
-    ) -> Descriptor:
-        """Write ``data`` to the other node's memory from ``remote`` on; the posted descriptor."""
-        self._enter()
-        self._owner.record_of(places, Descriptors)
-        descriptor = places.request(
-            *data, control=Control.VIP_CONTROL_OP_RDMAWRITE, remote=remote, immediate=immediate
-        )
-        await self.post_send(vi, descriptor)
-        return descriptor
-
-    async def rdma_read(
-        self, vi: Vi, places: Descriptors, data: Sequence[DataSegment], remote: AddressSegment
-    ) -> Descriptor:
-        """Read the other node's memory from ``remote`` on into ``data``; the descriptor."""
-        self._enter()
-        self._owner.record_of(places, Descriptors)
-        descriptor = places.request(*data, control=Control.VIP_CONTROL_OP_RDMAREAD, remote=remote)
-        await self.post_send(vi, descriptor)
-        return descriptor
-
-    def _posted(self, handle: Vi, queue: int, descriptor: Descriptor) -> tuple[Endpoint, Work]:
-        """The VI and what is noted of the descriptor, which is about to be handed over.
-
-        Errors: ``VIP_INVALID_PARAMETER`` for a VI, or memory, that is not this process's, and for a
-        descriptor that is not in its place, or still posted; ``VIP_ERROR_RESOURCE`` if the queue is
-        full.  Whether the VI may have descriptors in that memory the NIC says.
-        """
-        if RUNNING.program is not self._sim_process:
-            self._enter()
-        found = self._owner.records.get(id(handle))
-        if found is None or type(handle) is not Vi:
-            self._owner.refuse(handle, Vi)
-        vi: Endpoint = found[1]
-        if type(descriptor) is Descriptor and is_unmodified(descriptor, self._owner.records):
-            address, among = descriptor.address, descriptor.places
-            assert among is not None
-        else:
-            address, among = checked(self._owner, descriptor)
-        if address in vi.addresses:
-            raise VipError(
-                Return.VIP_INVALID_PARAMETER,
-                "the descriptor's place is still in a queue of the VI; request() gives another",
-            )
-        process, posted = self._process, vi.posted[queue]
-        if len(posted) >= self._depths[queue]:
-            raise VipError(
-                Return.VIP_ERROR_RESOURCE,
-                f"VI {vi.number} has {len(posted)} descriptors in this queue, which is all that it "
-                "holds; take some back, or give the cluster a larger one",
-            )
-        cookie = process._next_request
-        process._next_request = cookie + 1
-        said = descriptor.data, descriptor.control, descriptor.remote, descriptor.immediate
-        work = Work(descriptor, address, descriptor.handle, among, cookie, said)
-        descriptor.status, descriptor.length = NOT_YET, 0
-        self._words.works[address] = work
-        posted.append(work)
-        vi.addresses.add(address)
-        return vi, work
-
-    def _put(self, what: int, vi: Endpoint, work: Work, name: int, at: int, how: int) -> None:
-        """Queue a descriptor ahead of the process's next request."""
-        process, data = self._process, work.said[0]
-        before, begin = process._before, 0
-        pieces = self._pieces[before]
-        for one in data:
-            _pack_segment(pieces, begin, one.address, one.length, one.handle)
-            begin += _SEGMENT_BYTES
-        count, port = len(data), vi.place
-        token = work.address + 2 + count + (work.said[2] is not None)
-        own = process._mapped[port] | how
-        try:
-            pack_into(
-                process._asked, before * SIZE, self._number, what, 0, process._node, port,
-                work.cookie, count, name, token, own, at,
-            )  # fmt: skip
-        except struct.error:
-            raise unfit(port, count, name, token, at, work.cookie, own) from None
-        process._before = before + 1
-
-
-class Nic(Posting, Notifications, Peers, Management, Library):
-    """An open NIC, as one program on its node has it."""

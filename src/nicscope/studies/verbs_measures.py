@@ -16,9 +16,9 @@ from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.addr import AHAttr, GlobalRoute
 from nicscope.interfaces.verbs.cq import CQ, cqe_status_to_str
 from nicscope.interfaces.verbs.device import Context
-from nicscope.interfaces.verbs.mr import MR, PD, SGE
+from nicscope.interfaces.verbs.mr import MR, PD
 from nicscope.interfaces.verbs.qp import QP, QPAttr, QPCap, QPInitAttr
-from nicscope.interfaces.verbs.wr import RecvWR, SendWR
+from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
 from nicscope.studies.latency.parts import Part, Sent, parts_of, prices_of
 from nicscope.studies.sources import numbers, repeat
 

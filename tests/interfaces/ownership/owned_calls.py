@@ -33,17 +33,24 @@ from nicscope.interfaces.via.descriptor import (
     Descriptor,
     PendingDescriptors,
     VipTimeoutError,
+    Work,
 )
 from nicscope.interfaces.via.descriptor import Region as ViaRegion
 from nicscope.interfaces.via.library import Discovered, MemAttributes, NicAttributes, ViFound
+from nicscope.interfaces.via.vi import Asked as ViAsked
 from nicscope.interfaces.via.vi import (
     Attributes,
     CompletionQueue,
     ConnectionRequest,
+    Kernel,
+    PeerRequest,
+    PeerRequests,
+    RegistrationLimit,
     Request,
     Ring,
+    Tags,
     Vi,
-    Work,
+    WakeupList,
 )
 from nicscope.interfaces.via.vi import Endpoint as ViEndpoint
 from nicscope.interfaces.via.work import ErrorDescriptor
@@ -111,12 +118,13 @@ NOT_HELD = {
         Asked,
         PortCalls,
     ),
+    *(WakeupList, PeerRequest, PeerRequests, Tags, RegistrationLimit, Kernel, ViAsked),
     *(trapeze.TrapezeRun, Settings, PendingDescriptors, Work, ViEndpoint, Ring, Placed),
 }
 # Some are parts of what programs hold (``ports.memory``, ``vmmc.library``), others act by its calls
 # (``tasks``, the pool of ``trapeze_memory``), and of views the owner is asked at each access.
 NOT_HELD_PARTS = """
-    options buffers ownership programs tasks ways run_report run_timeline trapeze_memory
+    options buffers ownership programs tasks ways run_report run_timeline trapeze_memory work_queues
     ports.memory ports.shared_memory unet.links
     vmmc.directory vmmc.library mini.memory
     via.agent via.work via.library

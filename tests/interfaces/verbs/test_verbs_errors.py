@@ -13,9 +13,9 @@ from nicscope.interfaces.verbs.addr import AH, GID, AHAttr, GlobalRoute
 from nicscope.interfaces.verbs.base import PyverbsError, PyverbsRDMAError, PyverbsUserError
 from nicscope.interfaces.verbs.cq import CQ, CQEX, CompChannel, CqInitAttrEx
 from nicscope.interfaces.verbs.device import DM, AllocDmAttr, Context
-from nicscope.interfaces.verbs.mr import DMMR, MR, MW, PD, SGE, Buf, BufMR, MREx, MWBind, MWBindInfo
+from nicscope.interfaces.verbs.mr import DMMR, MR, MW, PD, Buf, BufMR, MREx, MWBind, MWBindInfo
 from nicscope.interfaces.verbs.qp import QP, QPAttr, QPCap, QPEx, QPInitAttr, QPInitAttrEx
-from nicscope.interfaces.verbs.wr import RecvWR, SendWR
+from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
 
 LOCAL = e.IBV_ACCESS_LOCAL_WRITE
 ZERO = e.IBV_ACCESS_ZERO_BASED

@@ -16,14 +16,13 @@ from nicscope.interfaces.verbs.mr import (
     MR,
     MW,
     PD,
-    SGE,
     MWBindInfo,
     ParentDomain,
     ParentDomainContext,
     ParentDomainInitAttr,
 )
 from nicscope.interfaces.verbs.qp import ECE, QP, QPAttr, QPCap, QPEx, QPInitAttr, QPInitAttrEx
-from nicscope.interfaces.verbs.wr import RecvWR, SendWR
+from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
 from nicscope.interfaces.verbs_device.calls import Refused
 from nicscope.interfaces.verbs_device.device import Device
 

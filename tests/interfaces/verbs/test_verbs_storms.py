@@ -11,9 +11,9 @@ from nicscope.interfaces.verbs import base
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.base import PyverbsError, PyverbsRDMAError, World, use
 from nicscope.interfaces.verbs.device import DM, AllocDmAttr
-from nicscope.interfaces.verbs.mr import DMMR, MR, MW, PD, SGE, MWBind, MWBindInfo
+from nicscope.interfaces.verbs.mr import DMMR, MR, MW, PD, MWBind, MWBindInfo
 from nicscope.interfaces.verbs.qp import QPAttr
-from nicscope.interfaces.verbs.wr import RecvWR, SendWR
+from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
 from nicscope.interfaces.verbs_device.device import Device
 from nicscope.interfaces.verbs_device.fabric import SIZE as SIZE_OF_NIC
 from suite import seeds

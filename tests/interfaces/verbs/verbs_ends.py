@@ -9,9 +9,9 @@ from nicscope.interfaces.verbs.addr import AH, AHAttr, GlobalRoute
 from nicscope.interfaces.verbs.base import PyverbsRDMAError
 from nicscope.interfaces.verbs.cq import CQ
 from nicscope.interfaces.verbs.device import Context
-from nicscope.interfaces.verbs.mr import MR, PD, SGE
+from nicscope.interfaces.verbs.mr import MR, PD
 from nicscope.interfaces.verbs.qp import QP, QPAttr, QPCap, QPInitAttr
-from nicscope.interfaces.verbs.wr import RecvWR, SendWR
+from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
 
 ALL = (
     e.IBV_ACCESS_LOCAL_WRITE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.addr import GID, PORT, gid_of
@@ -22,9 +22,11 @@ from nicscope.interfaces.verbs.base import (
     here,
     refusal,
 )
-from nicscope.interfaces.verbs.enumerations import be64toh, byte_swapped64, of_enum
+from nicscope.interfaces.verbs.enumerations import be64toh, byte_swapped64, naming
 
-INVALID = "Invalid"
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 PHYSICAL = {
     0: "No state change",
     1: "Sleep",
@@ -52,51 +54,33 @@ STATES = {1: "Down", 2: "Init", 3: "Armed", 4: "Active", 5: "Active defer", 0: "
 LAYERS = {0: "Unspecified", 1: "InfiniBand", 2: "Ethernet"}
 
 
-def phys_state_to_str(state: int) -> str:
-    """The name of a port's physical state."""
-    return f"{PHYSICAL.get(state, 'Invalid physical state')} ({state})"
-
-
-def port_state_to_str(state: int) -> str:
-    """The name of a port's state."""
-    return f"{STATES.get(state, 'Invalid state')} ({state})"
-
-
-def translate_mtu(mtu: int) -> str:
-    """The bytes of an MTU code."""
-    found = of_enum(e.ibv_mtu, mtu, "IBV_MTU_", "Invalid MTU")
-    return f"{found} ({mtu})"
-
-
-def width_to_str(width: int) -> str:
-    """The lanes of a link width code."""
-    return f"{WIDTHS.get(width, 'Invalid width')} ({width})"
+VALUED = "{0} ({1})"
+phys_state_to_str = naming(
+    "The name of a port's physical state.", PHYSICAL, "Invalid physical state", form=VALUED
+)
+port_state_to_str = naming("The name of a port's state.", STATES, "Invalid state", form=VALUED)
+translate_mtu = naming(
+    "The bytes of an MTU code.", e.ibv_mtu, "Invalid MTU", "IBV_MTU_", form=VALUED
+)
+width_to_str = naming("The lanes of a link width code.", WIDTHS, "Invalid width", form=VALUED)
+translate_link_layer = naming(
+    "The name of a port's link layer.", LAYERS, "Invalid link layer ({0})"
+)
+translate_node_type = naming(
+    "The name of a device's node type.", e.ibv_node_type, "Unknown", "IBV_NODE_"
+)
+translate_transport_type = naming(
+    "The name of a device's transport type.", e.ibv_transport_type, "Unknown", "IBV_TRANSPORT_"
+)
+translate_event_type = naming(
+    "The name of an asynchronous event.", e.ibv_event_type, "Unknown event type ({0})"
+)
 
 
 def speed_to_str(speed: int, speed_ex: int = 0) -> str:
     """The speed of a lane; the extended field takes precedence where it is set."""
     found = speed_ex or speed
     return f"{SPEEDS.get(found, 'Invalid speed')} ({found})"
-
-
-def translate_link_layer(layer: int) -> str:
-    """The name of a port's link layer."""
-    return LAYERS.get(layer, f"Invalid link layer ({layer})")
-
-
-def translate_node_type(node_type: int) -> str:
-    """The name of a device's node type."""
-    return of_enum(e.ibv_node_type, node_type, "IBV_NODE_", "Unknown")
-
-
-def translate_transport_type(transport_type: int) -> str:
-    """The name of a device's transport type."""
-    return of_enum(e.ibv_transport_type, transport_type, "IBV_TRANSPORT_", "Unknown")
-
-
-def translate_event_type(event_type: int) -> str:
-    """The name of an asynchronous event."""
-    return of_enum(e.ibv_event_type, event_type, "", f"Unknown event type ({event_type})")
 
 
 def guid_format(num: int) -> str:
@@ -110,25 +94,24 @@ def guid_to_hex(node_guid: int) -> str:
     return hex(node_guid)
 
 
-def _named(value: int, kind: str, prefix: str) -> str:
-    members = getattr(e, kind)
-    told = [one.name.removeprefix(prefix) for one in members if value & int(one)]
-    return f"{value} ({' '.join(told)})" if told else str(value)
+def _flags_named(meaning: str, kind: Any, prefix: str) -> Callable[[int], str]:
+    def names_of(flags: int) -> str:
+        told = [one.name.removeprefix(prefix) for one in kind if flags & int(one)]
+        return f"{flags} ({' '.join(told)})" if told else str(flags)
+
+    names_of.__doc__ = meaning
+    return names_of
 
 
-def translate_device_cap_flags(flags: int) -> str:
-    """The names of a device's capability flags."""
-    return _named(flags, "ibv_device_cap_flags", "IBV_DEVICE_")
-
-
-def translate_port_cap_flags(flags: int) -> str:
-    """The names of a port's capability flags."""
-    return _named(flags, "ibv_port_cap_flags", "IBV_PORT_")
-
-
-def translate_port_cap_flags2(flags: int) -> str:
-    """The names of a port's extended capability flags."""
-    return _named(flags, "ibv_port_cap_flags2", "IBV_PORT_")
+translate_device_cap_flags = _flags_named(
+    "The names of a device's capability flags.", e.ibv_device_cap_flags, "IBV_DEVICE_"
+)
+translate_port_cap_flags = _flags_named(
+    "The names of a port's capability flags.", e.ibv_port_cap_flags, "IBV_PORT_"
+)
+translate_port_cap_flags2 = _flags_named(
+    "The names of a port's extended capability flags.", e.ibv_port_cap_flags2, "IBV_PORT_"
+)
 
 
 VENDOR = 0x4E53  # of nobody's: helpers of programs branch on those of real makers
@@ -217,18 +200,13 @@ class GIDEntry(Attr):
 
     def gid_str(self) -> str:
         """The address as text."""
-        return gid_text_of(self)
+        return gid_of(self.raw).gid
 
 
 class QueryDeviceExInput(Attributes):
     """The input of an extended device query."""
 
     comp_mask: int = 0
-
-
-def gid_text_of(entry: Any) -> str:
-    """The text of an entry's GID."""
-    return gid_of(entry.raw).gid
 
 
 def _flags(world: World) -> int:

@@ -13,7 +13,10 @@ from functools import cache
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @cache
@@ -67,44 +70,44 @@ ACCESS = {
 }
 
 
-def of_enum(kind: Any, value: Any, prefix: str, unknown: str) -> str:
-    """The name of an enumeration's member without ``prefix``, or ``unknown``."""
-    try:
-        name: str = kind(value).name
-    except ValueError:
-        return unknown
-    return name.removeprefix(prefix)
+def naming(
+    meaning: str,
+    names: Any,
+    unknown: str,
+    prefix: str = "",
+    form: str = "{0}",
+) -> Callable[[int], str]:
+    """A function from a number to its name in ``names``, an enumeration or a table; or ``unknown``.
+
+    Of an enumeration's names ``prefix`` is left out.  ``form`` and ``unknown`` are formats of the
+    name and the number.
+    """
+    table = names
+    if not isinstance(names, dict):
+        table = {int(each): each.name.removeprefix(prefix) for each in names}
+
+    def name_of(value: int) -> str:
+        return form.format(table.get(value, unknown.format(value)), value)
+
+    name_of.__doc__ = meaning
+    return name_of
 
 
-def qp_type_to_str(qp_type: int) -> str:
-    """The name of a transport."""
-    return of_enum(e.ibv_qp_type, qp_type, "IBV_QPT_", "UNKNOWN")
-
-
-def qp_state_to_str(qp_state: int) -> str:
-    """The name of a queue pair's state."""
-    return of_enum(e.ibv_qp_state, qp_state, "IBV_QPS_", "UNKNOWN")
-
-
-def mtu_to_str(mtu: int) -> str:
-    """The bytes of an MTU code."""
-    return of_enum(e.ibv_mtu, mtu, "IBV_MTU_", "UNKNOWN")
-
-
-def mig_state_to_str(mig: int) -> str:
-    """The name of a path migration state."""
-    return of_enum(e.ibv_mig_state, mig, "IBV_MIG_", "UNKNOWN")
+qp_type_to_str = naming("The name of a transport.", e.ibv_qp_type, "UNKNOWN", "IBV_QPT_")
+qp_state_to_str = naming("The name of a queue pair's state.", e.ibv_qp_state, "UNKNOWN", "IBV_QPS_")
+mtu_to_str = naming("The bytes of an MTU code.", e.ibv_mtu, "UNKNOWN", "IBV_MTU_")
+mig_state_to_str = naming(
+    "The name of a path migration state.", e.ibv_mig_state, "UNKNOWN", "IBV_MIG_"
+)
+rereg_error_to_str = naming(
+    "The name of a reregistration error.", e.ibv_rereg_mr_err_code, "Unknown error"
+)
 
 
 def access_flags_to_str(flags: int) -> str:
     """The names of access flags."""
     told = " ".join(text for name, text in ACCESS.items() if int(flags) & getattr(e, name))
     return told or "LOCAL READ"
-
-
-def rereg_error_to_str(status: int) -> str:
-    """The name of a reregistration error."""
-    return of_enum(e.ibv_rereg_mr_err_code, status, "", "Unknown error")
 
 
 def byte_swapped64(value: int) -> int:

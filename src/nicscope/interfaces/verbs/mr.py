@@ -6,8 +6,6 @@ import contextlib
 import errno
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.base import (
     HUGE,
@@ -17,20 +15,18 @@ from nicscope.interfaces.verbs.base import (
     PyverbsObject,
     PyverbsRDMAError,
     PyverbsUserError,
-    PyverbsValue,
     World,
     as_bytes,
     error,
     printed,
-    read,
     refusal,
 )
 from nicscope.interfaces.verbs.device import DM, Context, atomics
 from nicscope.interfaces.verbs.enumerations import rereg_error_to_str
-from nicscope.interfaces.verbs_device.calls import Piece, Refused
+from nicscope.interfaces.verbs_device.calls import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 
 ADVICES = (
@@ -84,8 +80,8 @@ class PD(PyverbsCM):
         self._imported = True
         self.close()
 
-    def advise_mr(self, advise: int, flags: int, sg_list: list[SGE]) -> None:
-        """Prefetch pages of on-demand memory regions."""
+    def advise_mr(self, advise: int, flags: int, sg_list: Sequence[Any]) -> None:
+        """Prefetch pages of on-demand memory regions, as SGEs name them."""
         failed = "Failed to advise MR"
         if int(advise) not in ADVICES or int(flags) & ~int(e._IBV_ADVISE_MR_FLAG_FLUSH):
             raise error(failed, errno.EINVAL)
@@ -186,25 +182,6 @@ class QueueMemory:
         if self._pd is not None:
             self._pd.free_queue(self._address, self._kind)
             self._address = None
-
-
-class SGE(PyverbsValue, msgspec.Struct, eq=False, gc=False):
-    """A scatter/gather element: address, length and lkey."""
-
-    addr: int
-    length: int
-    lkey: int
-
-    def piece(self) -> Piece:
-        """The element's values as they are now."""
-        return Piece(int(self.addr), int(self.length), int(self.lkey))
-
-    def read(self, length: int, offset: int) -> bytes:
-        """Bytes of the element's memory."""
-        return read(self.addr, length, offset)
-
-    def __str__(self) -> str:
-        return f"SGE: addr {self.addr:#x}, length {self.length}, lkey {self.lkey:#x}"
 
 
 class MWBindInfo(Attributes):

@@ -33,10 +33,11 @@ from nicscope.interfaces.verbs.enumerations import (
     qp_state_to_str,
     qp_type_to_str,
 )
-from nicscope.interfaces.verbs.mr import MW, PD, QP_MEMORY, SGE, MWBind, MWBindInfo, QueueMemory
+from nicscope.interfaces.verbs.mr import MW, PD, QP_MEMORY, MWBind, MWBindInfo, QueueMemory
 from nicscope.interfaces.verbs.wr import (
     INLINE,
     LONG,
+    SGE,
     WORD,
     RecvWR,
     SendWR,

@@ -7,6 +7,8 @@ import os
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.base import (
     TAG,
@@ -43,6 +45,25 @@ WORD = (1 << 32) - 1
 INLINE, SIGNALED = int(e.IBV_SEND_INLINE), int(e.IBV_SEND_SIGNALED)
 SEND = int(e.IBV_WR_SEND)
 WITHOUT_PIECES = (e.IBV_WR_BIND_MW, e.IBV_WR_LOCAL_INV, e.IBV_WR_SEND_WITH_INV)
+
+
+class SGE(PyverbsValue, msgspec.Struct, eq=False, gc=False):
+    """A scatter/gather element: address, length and lkey."""
+
+    addr: int
+    length: int
+    lkey: int
+
+    def piece(self) -> Piece:
+        """The element's values as they are now."""
+        return Piece(int(self.addr), int(self.length), int(self.lkey))
+
+    def read(self, length: int, offset: int) -> bytes:
+        """Bytes of the element's memory."""
+        return read(self.addr, length, offset)
+
+    def __str__(self) -> str:
+        return f"SGE: addr {self.addr:#x}, length {self.length}, lkey {self.lkey:#x}"
 
 
 def pieces_of(sg: Any, num_sge: int) -> tuple[Piece, ...]:

@@ -37,6 +37,7 @@ from nicscope.interfaces.verbs_device.fabric import (
 )
 from nicscope.interfaces.verbs_device.queues import MOST_INLINE, WorkQueues
 from nicscope.interfaces.verbs_device.regions import DM_BYTES
+from nicscope.interfaces.work_queues import open_port
 from nicscope.kernel.entry import bound
 from nicscope.nic.ports import layout, traffic
 
@@ -360,31 +361,27 @@ class Device(WorkQueues):
 
     def _open(self, pair: Pair) -> None:
         record = self._ports.table[self._node, pair.port]
-        record["given"] += record["takes"] == layout.WORK_QUEUE
         pair.heard = int(record["async_errors"])
-        for name, value in (
-            ("open", 1),
-            ("space", SPACE),
-            ("takes", layout.WORK_QUEUE),
-            ("state", layout.IDLE),
-            ("channel", -1),
-            ("send_queue", pair.send_cq or layout.NOBODY),
-            ("receive_queue", pair.recv_cq or layout.NOBODY),
-            ("notices", ANY_QUEUE + 1),
-            ("level", self.kinds[pair.kind]),
-            ("domain", pair.domain),
-            ("rights", 0),
-            ("longest", LONGEST),
-            ("by_verbs", 1),
-            ("rnr_delay", 0),
-            ("shared", 0),
-            ("shares", layout.NAMED_QUEUE if pair.kind == calls.XRC_RECV else pair.srq),
-            ("group", pair.xrcd),
-            ("limit", 0),
-            ("datagrams", 0),
-            ("stopped", 0),
-        ):
-            record[name] = value
+        open_port(
+            record,
+            open=1,
+            space=SPACE,
+            send_queue=pair.send_cq or layout.NOBODY,
+            receive_queue=pair.recv_cq or layout.NOBODY,
+            notices=ANY_QUEUE + 1,
+            level=self.kinds[pair.kind],
+            domain=pair.domain,
+            rights=0,
+            longest=LONGEST,
+            by_verbs=1,
+            rnr_delay=0,
+            shared=0,
+            shares=layout.NAMED_QUEUE if pair.kind == calls.XRC_RECV else pair.srq,
+            group=pair.xrcd,
+            limit=0,
+            datagrams=0,
+            stopped=0,
+        )
         if self._fabric.keeps:
             self.held.setdefault(pair.port, []).append((self._sim_process.now, pair.number))
         self._fabric.book.note(self._node, pair.port, SPACE, f"queue pair {pair.number:#x}")  # type: ignore[union-attr]

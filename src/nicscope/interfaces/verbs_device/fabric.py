@@ -44,6 +44,7 @@ from nicscope.interfaces.verbs_device.calls import (
     Refused,
     Send,
 )
+from nicscope.interfaces.work_queues import PinnedPages
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entry import bound
 from nicscope.memory.paging.layout import UNMAPPED
@@ -445,6 +446,7 @@ class AddressSpace(ABC):
         assert self._fabric.book is not None
         self._fabric.book.note(self._node, OWN_PORT, SPACE)
         self._page = self._memory.page_size
+        self._pinned = PinnedPages(self._page)
         self._next_page = FIRST_PAGE
         self._free: dict[int, list[int]] = {}  # first pages, by how many
         self._in_use: set[int] = set()  # pages of nobody that a transfer still uses
@@ -549,10 +551,6 @@ class AddressSpace(ABC):
     def qp_state(self, number: int) -> int:
         """The state of a queue pair."""
 
-    @abstractmethod
-    def _is_registered(self, page: int) -> bool:
-        """Whether a region has the page registered."""
-
     def map(self, length: int, huge: bool = False) -> int:
         """Fresh zeroed memory; its address.  Errors: ENOMEM, EINVAL."""
         if length < 1:
@@ -613,7 +611,7 @@ class AddressSpace(ABC):
         """
         self._flush_posted()
         first, pages = self._stretch(address, length)
-        kept = {page for page in range(first, first + pages) if self._is_registered(page)}
+        kept = {page for page in range(first, first + pages) if page in self._pinned}
         self._ghosts |= kept
         if not kept:
             self._memory.unmap(self._node, SPACE, first, pages)
@@ -660,7 +658,7 @@ class AddressSpace(ABC):
             raise Refused(errno.ENOMEM)
         self._system_call()
         for page in range(first, first + pages):
-            if not self._is_registered(page):
+            if page not in self._pinned:
                 self._drop_one(page)
 
     def _drop_one(self, page: int) -> None:

@@ -22,7 +22,7 @@ from nicscope.drivers.simulate.ports.reports import (
     Collecting,
     collect,
 )
-from nicscope.drivers.simulate.records import CHAIN, COMPUTE, POST, PROVIDE
+from nicscope.drivers.simulate.records import COMPUTE, POST, PROVIDE
 from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.calls import (
     Completion,
@@ -49,6 +49,12 @@ from nicscope.interfaces.verbs_device.fabric import (
     uninterrupted,
 )
 from nicscope.interfaces.verbs_device.regions import Protection
+from nicscope.interfaces.work_queues import (
+    errors_since,
+    open_completion_queue,
+    open_port,
+    posting_places,
+)
 from nicscope.kernel.entry import bound
 from nicscope.nic.ports.layout import (
     BIND,
@@ -63,18 +69,17 @@ from nicscope.nic.ports.layout import (
     INVALIDATES,
     MAY_FLUSH,
     MAY_PERSIST,
+    NOBODY,
     SEND,
     SENT,
     SOLICITED,
     UNBIND,
     UNSIGNALLED,
-    WORK_QUEUE,
     WRITE,
 )
 from nicscope.nic.ports.regions import LENGTH_BITS, WHOLE
 from nicscope.nic.ports.work_queues import (
     ASYNC_ERROR,
-    ASYNC_ERRORS,
     FETCH_REFUSED,
     QUEUE_FULL,
     REQUEST_INVALID,
@@ -178,16 +183,7 @@ class WorkQueues(Protection):
         self._events: list[Event] = []
         self._backlog: set[Pair] = set()  # of which work waits for a place on the NIC
         self._draining: dict[int, Pair] = {}  # by number: it is to be an event that they are empty
-        sim_process = self._sim_process
-        number = sim_process.number
-        # Where the pieces of what is posted, and its words, are put down: of the first operation of
-        # a chain, of the second, ...
-        pieces = self._ports.gathers[number], *self._ports.gathered[number]
-        self._gathers = [memoryview(each.view(np.uint8)) for each in pieces[:CHAIN]]
-        self._words = [
-            sim_process.control_bytes,
-            *(memoryview(each) for each in sim_process.inlined),
-        ]
+        self._gathers, self._words = posting_places(self._ports, self._sim_process)
         self._given = self._ports.table["given"][self._node].data
         self._ring = int(self._ports.rules[0]["ring"])
         self._cookies = 0  # numbers of what was posted, which nothing on this device shares
@@ -210,10 +206,7 @@ class WorkQueues(Protection):
             raise Refused(errno.ENOMEM)
         self._system_call()
         place = self._unused_queues.pop()
-        record = self._queue_record(place)
-        record["open"], record["entries"] = 1, entries
-        record["written"] = record["shown"] = record["read"] = 0
-        record["notices"] = ANY_QUEUE + 1
+        open_completion_queue(self._queue_record(place), entries, ANY_QUEUE)
         self._queues[place] = Queue(place, entries, made)
         return Cq(place, entries)
 
@@ -413,11 +406,8 @@ class WorkQueues(Protection):
                     self._events.append(Event(calls.EVENT_SRQ_LIMIT, port))
 
     def _collect_errors_of(self, pair: Pair) -> None:
-        record = self._ports.table[self._node, pair.port]
-        async_errors = self._ports.work.async_errors[self._node, pair.port]
-        told = int(record["async_errors"])
-        for number in range(max(pair.heard, told - ASYNC_ERRORS), told):
-            code = int(async_errors[number % ASYNC_ERRORS])
+        codes, pair.heard = errors_since(self._ports, self._node, pair.port, pair.heard)
+        for code in codes:
             if code in (WRITE_REFUSED, FETCH_REFUSED):
                 self._events.append(Event(calls.EVENT_QP_ACCESS_ERR, pair.number))
             elif code == REQUEST_INVALID:
@@ -425,7 +415,6 @@ class WorkQueues(Protection):
             elif code == QUEUE_FULL:
                 for handle in pair.queues:
                     self._note_overrun(handle)
-        pair.heard = told
 
     def _note_overrun(self, handle: int) -> None:
         queue, record = self._queues[handle], self._queue_record(handle)
@@ -625,24 +614,20 @@ class WorkQueues(Protection):
         self._system_call()
         port = self._take_port()
         record = self._ports.table[self._node, port]
-        record["given"] += record["takes"] == WORK_QUEUE
-        for name, value in (
-            ("open", 1),
-            ("space", SPACE),
-            ("takes", WORK_QUEUE),
-            ("state", IDLE),
-            ("channel", -1),
-            ("send_queue", -1),
-            ("receive_queue", self._queue(cq).place if cq else -1),
-            ("notices", ANY_QUEUE + 1),
-            ("domain", pd),
-            ("by_verbs", 1),
-            ("shared", 1),
-            ("shares", 0),
-            ("group", xrcd),
-            ("limit", 0),
-        ):
-            record[name] = value
+        open_port(
+            record,
+            open=1,
+            space=SPACE,
+            send_queue=NOBODY,
+            receive_queue=self._queue(cq).place if cq else NOBODY,
+            notices=ANY_QUEUE + 1,
+            domain=pd,
+            by_verbs=1,
+            shared=1,
+            shares=0,
+            group=xrcd,
+            limit=0,
+        )
         if cq:
             self._queues[cq].users += 1
         self._shared[port] = SharedQueue(port, pd, wr, sge, xrcd, cq, set(), deque())

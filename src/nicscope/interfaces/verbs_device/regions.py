@@ -9,7 +9,6 @@ import msgspec
 
 from nicscope.drivers.simulate.ports.thread import is_busy, is_moving
 from nicscope.drivers.simulate.records import GIVE_UP, REGISTER
-from nicscope.host.calls import deregister_pages
 from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.calls import Refused, Region, Window
 from nicscope.interfaces.verbs_device.fabric import (
@@ -19,6 +18,7 @@ from nicscope.interfaces.verbs_device.fabric import (
     SPACE,
     AddressSpace,
 )
+from nicscope.interfaces.work_queues import deregister, store
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entry import bound
 from nicscope.nic.ports.layout import DONE, REMOTE_ONLY
@@ -49,11 +49,6 @@ class Registered(msgspec.Struct):
 
 
 @kernel
-def _deregister(machine: Any, n: int, p: int, address: int, length: int) -> None:
-    deregister_pages(machine, n, p, address, length)
-
-
-@kernel
 def _forget_region(machine: Any, n: int, row: int) -> None:
     invalidate_region_entry(machine, n, row)
 
@@ -72,10 +67,9 @@ class Protection(AddressSpace):
         self._windows: dict[int, Registered] = {}
         self._domains: set[int] = set()
         self._domains_made = 0
-        self._pinned: dict[int, int] = {}  # how often each page is registered
         self._dms: dict[int, tuple[int, int]] = {}  # address and length
         self._dms_made = self._dm_used = 0
-        self._deregister = bound(_deregister, self._machine)
+        self._deregister = bound(deregister, self._machine)
         self._forget_region = bound(_forget_region, self._machine)
 
     # Domains.
@@ -148,14 +142,14 @@ class Protection(AddressSpace):
         if ended is None or ended[ADDRESS] != DONE:
             raise Refused(errno.ENOMEM)
         made.is_pinned = True
-        self._note_pins(made, 1)
+        self._pinned.note(made.address, made.length, 1)
 
     def _unpin(self, made: Registered) -> None:
         if not made.is_pinned:
             self._system_call()
             return
         made.is_pinned = False
-        gone = self._note_pins(made, -1)
+        gone = self._pinned.note(made.address, made.length, -1)
         self._ask(GIVE_UP, peer=OWN_PORT, address=made.address, payload=made.length)
         self._deregister(self._node, OWN_PORT, made.address, made.length)
         for page in gone:
@@ -175,39 +169,23 @@ class Protection(AddressSpace):
         while is_moving(*where) and self._sim_process.now < latest:
             self._wait_for(PATIENCE_PS)
 
-    def _note_pins(self, made: Registered, change: int) -> list[int]:
-        """Count registrations of the region's pages; the pages that are no longer registered."""
-        gone: list[int] = []
-        first = made.address // self._page
-        for page in range(first, (made.address + made.length - 1) // self._page + 1):
-            left = self._pinned.get(page, 0) + change
-            if left:
-                self._pinned[page] = left
-            else:
-                del self._pinned[page]
-                gone.append(page)
-        return gone
-
-    def _is_registered(self, page: int) -> bool:
-        return page in self._pinned
-
     def _write_region(self, made: Registered) -> None:
         """Write a region's current attributes into the NIC's region table."""
         record = self._rows[made.row]
         self._shifts[made.key] = shift = made.address - made.base
-        for name, value in (
-            ("key", made.key),
-            ("space", SPACE),
-            ("domain", made.domain),
-            ("address", made.base),
-            ("length", made.length),
-            ("rights", calls.rights_of_region(made.access)),
-            ("port", 0),
-            ("shift", shift),
-            ("kind", 0),
-            ("of", 0),
-        ):
-            record[name] = value
+        store(
+            record,
+            key=made.key,
+            space=SPACE,
+            domain=made.domain,
+            address=made.base,
+            length=made.length,
+            rights=calls.rights_of_region(made.access),
+            port=0,
+            shift=shift,
+            kind=0,
+            of=0,
+        )
 
     def reregister(
         self,

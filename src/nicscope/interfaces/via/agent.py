@@ -23,7 +23,6 @@ from nicscope.drivers.simulate.records import (
     REPORT,
 )
 from nicscope.errors import SimulationError
-from nicscope.host.calls import deregister_pages
 from nicscope.interfaces.arguments import LEAST, PS_PER_US
 from nicscope.interfaces.buffers import Allocation, MemoryRange, allocated, checked_range
 from nicscope.interfaces.ownership import Owner
@@ -54,18 +53,22 @@ from nicscope.interfaces.via.vi import (
     WakeupList,
     check_match,
 )
-from nicscope.kernel.decorators import kernel
+from nicscope.interfaces.work_queues import (
+    PinnedPages,
+    deregister,
+    open_completion_queue,
+    open_port,
+    store,
+)
 from nicscope.kernel.entry import bound
 from nicscope.memory.coherence.processor import LOAD, STORE
 from nicscope.nic.ports.layout import (
     DONE,
-    IDLE,
     MAY_FETCH,
     MAY_WRITE,
     NOBODY,
     SENT,
     STATUS_NAMES,
-    WORK_QUEUE,
 )
 
 if TYPE_CHECKING:
@@ -104,7 +107,7 @@ class Space:
     def __init__(self, process: Process) -> None:
         self._process = process
         self._page = process._memory.page_size
-        self._pinned: dict[int, int] = {}  # how often each page is registered
+        self.pinned = PinnedPages(self._page)
         self._given_back: dict[int, list[int]] = {}  # addresses, by pages
 
     def allocate(self, owner: Owner, count: int) -> Buffer:
@@ -126,21 +129,9 @@ class Space:
         pages = max(-(-buffer.length // self._page), 1)
         self._given_back.setdefault(pages, []).append(buffer.address)
 
-    def note_pins(self, address: int, length: int, change: int) -> None:
-        """Count a registration of the pages of a range, or take one back."""
-        size = self._page
-        for page in range(address // size, (address + length - 1) // size + 1):
-            left = self._pinned.get(page, 0) + change
-            if left:
-                self._pinned[page] = left
-            else:
-                del self._pinned[page]
-
     def unregistered(self, address: int, length: int) -> int:
         """How many pages of the range are not registered."""
-        size = self._page
-        pages = range(address // size, (address + length - 1) // size + 1)
-        return sum(page not in self._pinned for page in pages)
+        return sum(page not in self.pinned for page in self.pinned.pages(address, length))
 
     def holds(self, address: int, count: int) -> bool:
         """Whether all of the range is allocated to the process."""
@@ -151,17 +142,12 @@ class Space:
         if type(address) is not int or type(count) is not int or count < 0:
             return False
         size = self._page
-        return address % size + count <= size and address // size in self._pinned
+        return address % size + count <= size and address // size in self.pinned
 
 
 def rights_of(*, rdma_write: bool, rdma_read: bool) -> int:
     """The remote access rights of memory attributes, as the NIC encodes them."""
     return MAY_WRITE * rdma_write | MAY_FETCH * rdma_read
-
-
-@kernel
-def _deregister(machine: Any, n: int, p: int, address: int, length: int) -> None:
-    deregister_pages(machine, n, p, address, length)
 
 
 class Agent:
@@ -179,21 +165,13 @@ class Agent:
         assert self.cluster.simulation is not None
         machine = self.cluster.simulation.machine
         self._disconnect = bound(end_connection, machine)
-        self._deregister = bound(_deregister, machine)
+        self._deregister = bound(deregister, machine)
         self.space = Space(process)
         self.words = PendingDescriptors()
         self.opened = 0  # NICs that the process has open
         self.kernel = self.cluster.kernels[self.node]
 
     # --- protection and memory -----------------------------------------------------------
-
-    def create_tag(self, owner: Owner) -> int:
-        """Create a protection tag for a process."""
-        return self.kernel.tags.make(owner, self.kernel.number())
-
-    def destroy_tag(self, owner: Owner, tag: object) -> None:
-        """Destroy a tag.  Errors: ``VIP_INVALID_PARAMETER``, ``VIP_ERROR_RESOURCE`` if in use."""
-        self.kernel.tags.forget(owner, tag, self._is_in_use)
 
     def close_nic(self, owner: Owner) -> None:
         """Close one of the process's open NICs.  Errors: ``VIP_ERROR_RESOURCE``."""
@@ -217,33 +195,30 @@ class Agent:
         rights = rights_of(rdma_write=rdma_write, rdma_read=rdma_read)
         self.kernel.enter(region, self.process.number, rights)
 
-    def _is_in_use(self, tag: int) -> bool:
+    def is_in_use(self, tag: int) -> bool:
+        """Whether a VI or registered memory has the protection tag."""
         regions = self.kernel.regions.values()
         return any(one.tag == tag for one in regions) or any(
             vi.attributes.tag == tag for vi in self.vis
         )
 
-    def checked_tag(self, owner: Owner, tag: object, code: Return) -> int:
-        """Return the tag if it is the process's; else raise ``code``."""
-        return self.kernel.tags.known(owner, tag, code)
-
     async def register(
         self, owner: Owner, buffer: MemoryRange, tag: object, *, rdma_write: bool, rdma_read: bool
     ) -> Region:
         """Pin a buffer and let the tag's VIs access it."""
-        known = self.checked_tag(owner, tag, Return.VIP_INVALID_PTAG)
+        known = self.kernel.tags.known(owner, tag, Return.VIP_INVALID_PTAG)
         address, length = checked_range(owner, self.process, buffer)
         if length < 1:
             raise VipError(
                 Return.VIP_INVALID_PARAMETER, "0 bytes are not registered; give it a buffer of 1"
             )
         await self._await_room(address, length)
-        key = self.kernel.allocate_key()
+        key = self.kernel.take("key")
         ended = await self.process.ask(
             REGISTER, peer=self.process.port, address=address, payload=length
         )
         if ended.address != DONE:
-            self.kernel.free_key(key)
+            self.kernel.give("key", key)
             raise VipError(
                 Return.VIP_ERROR_RESOURCE,
                 f"{length} bytes cannot be pinned: {STATUS_NAMES[ended.address]}",
@@ -251,7 +226,7 @@ class Agent:
         region = Region(key, self.node, address, length, known, rdma_write, rdma_read)
         rights = rights_of(rdma_write=rdma_write, rdma_read=rdma_read)
         self.kernel.enter(region, self.process.number, rights)
-        self.space.note_pins(address, length, 1)
+        self.space.pinned.note(address, length, 1)
         return region
 
     async def deregister(self, handle: int) -> None:
@@ -261,7 +236,7 @@ class Agent:
         if region is None:
             raise VipError(Return.VIP_INVALID_PARAMETER, f"no registered memory {handle}")
         address, length = region.address, region.length
-        self.space.note_pins(address, length, -1)
+        self.space.pinned.note(address, length, -1)
         await self.process.ask(GIVE_UP, peer=self.process.port, address=address, payload=length)
         self._deregister(self.node, self.process.port, address, length)
         self.kernel.given_back.ring()
@@ -294,8 +269,8 @@ class Agent:
         receive_queue: Ring | None,
     ) -> Endpoint:
         """Create an idle VI with such attributes, which are checked."""
-        self.checked_tag(owner, attributes.tag, Return.VIP_INVALID_PTAG)
-        port = self.kernel.allocate_port()
+        self.kernel.tags.known(owner, attributes.tag, Return.VIP_INVALID_PTAG)
+        port = self.kernel.take("port")
         where = self.node, self.kernel.number(), port
         vi = Endpoint(owner, where, attributes, (send_queue, receive_queue), self._ports)
         self._open(port, attributes, (send_queue, receive_queue))
@@ -317,34 +292,23 @@ class Agent:
     ) -> None:
         """Bind ``port`` of the NIC to a VI of this process."""
         record = self._ports.table[self.node, port]
-        record["given"] += record["takes"] == WORK_QUEUE  # else it is new
         record["reaped"] = record["reported"]
         record["read"] = record["reserved"] = record["received"]
         self.process._map_port(port)
         send, receive = (NOBODY if queue is None else queue.place for queue in queues)
-        for name, value in (
-            ("takes", WORK_QUEUE),
-            ("state", IDLE),
-            ("channel", NOBODY),
-            ("send_queue", send),
-            ("receive_queue", receive),
-            ("async_errors", 0),
-            ("notices", 0),
-        ):
-            record[name] = value
+        open_port(record, send_queue=send, receive_queue=receive, async_errors=0, notices=0)
         self._tell_attributes(port, attributes)
 
     def _tell_attributes(self, port: int, attributes: Attributes) -> None:
         """Write a VI's attributes into the NIC's port."""
         record = self._ports.table[self.node, port]
-        rights = rights_of(rdma_write=attributes.rdma_write, rdma_read=attributes.rdma_read)
-        for name, value in (
-            ("level", int(attributes.reliability)),
-            ("domain", attributes.tag),
-            ("rights", rights),
-            ("longest", attributes.max_transfer),
-        ):
-            record[name] = value
+        store(
+            record,
+            level=int(attributes.reliability),
+            domain=attributes.tag,
+            rights=rights_of(rdma_write=attributes.rdma_write, rdma_read=attributes.rdma_read),
+            longest=attributes.max_transfer,
+        )
 
     def change_vi(self, vi: Endpoint, attributes: Attributes) -> None:
         """Change the attributes, which are checked, of an idle VI."""
@@ -371,15 +335,13 @@ class Agent:
         vi.close()
         self._ports.table[self.node, port]["open"] = 0
         self.process._on_port_reassigned(port)
-        self.kernel.free_port(port)
+        self.kernel.give("port", port)
 
     def create_completion_queue(self, memory: Buffer, handle: int, entries: int) -> Ring:
         """Create a completion queue in registered memory."""
         self.check_entries(entries)
-        place, number = self.kernel.allocate_queue(), self.kernel.number()
-        record: Any = self._ports.work.queues[self.node, place]
-        record["open"], record["entries"] = 1, entries
-        record["written"] = record["shown"] = record["read"] = record["notices"] = 0
+        place, number = self.kernel.take("queue"), self.kernel.number()
+        open_completion_queue(self._ports.work.queues[self.node, place], entries)
         where = self.node, number, place
         return Ring(where, memory, handle, entries, self._ports)
 
@@ -405,7 +367,7 @@ class Agent:
     def destroy_completion_queue(self, queue: Ring) -> None:
         """Destroy a completion queue, which nobody waits for any more."""
         self._ports.work.queues[self.node, queue.place]["open"] = 0
-        self.kernel.free_queue(queue.place)
+        self.kernel.give("queue", queue.place)
 
     # --- connections -----------------------------------------------------------------------
 
@@ -640,6 +602,7 @@ class Program(ProcessTasks):
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
+        self._kernel = agent.kernel
         self._process = process = agent.process
         self._space = agent.space
         self._words = agent.words

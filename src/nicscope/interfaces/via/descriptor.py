@@ -6,10 +6,11 @@ header of its provider library, VIPL.
 
 from __future__ import annotations
 
+import functools
 import struct
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import msgspec
 
@@ -314,36 +315,25 @@ class PendingDescriptors:
         self.works = {at: work for at, work in self.works.items() if work.ended is None}
 
 
-def whole(value: object, what: str, least: int = 0, most: int = arguments.MOST) -> int:
-    """``arguments.whole``.  Errors: ``VIP_INVALID_PARAMETER``."""
-    try:
-        return arguments.whole(value, what, least, most)
-    except SimulationError as error:
-        raise VipError(Return.VIP_INVALID_PARAMETER, str(error)) from None
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-def in_ps(microseconds: object, now: int = 0, what: str = "a time") -> int:
-    """``arguments.in_ps``.  Errors: ``VIP_INVALID_PARAMETER``."""
-    try:
-        return arguments.in_ps(microseconds, now, what)
-    except SimulationError as error:
-        raise VipError(Return.VIP_INVALID_PARAMETER, str(error)) from None
+def _converted(check: Callable[P, T]) -> Callable[P, T]:
+    """``check``, which raises ``VIP_INVALID_PARAMETER``."""
+
+    @functools.wraps(check)
+    def checked(*given: P.args, **named: P.kwargs) -> T:
+        try:
+            return check(*given, **named)
+        except SimulationError as error:
+            raise VipError(Return.VIP_INVALID_PARAMETER, str(error)) from None
+
+    return checked
 
 
-def raw_bytes(content: object) -> bytes:
-    """``arguments.raw_bytes``.  Errors: ``VIP_INVALID_PARAMETER``."""
-    try:
-        return arguments.raw_bytes(content)
-    except SimulationError as error:
-        raise VipError(Return.VIP_INVALID_PARAMETER, str(error)) from None
-
-
-def a_name(value: object, what: str = "a discriminator") -> str:
-    """``arguments.a_name``.  Errors: ``VIP_INVALID_PARAMETER``."""
-    try:
-        return arguments.a_name(value, what)
-    except SimulationError as error:
-        raise VipError(Return.VIP_INVALID_PARAMETER, str(error)) from None
+whole, in_ps = _converted(arguments.whole), _converted(arguments.in_ps)
+raw_bytes, a_name = _converted(arguments.raw_bytes), _converted(arguments.a_name)
 
 
 @dataclass(frozen=True, eq=False)

@@ -103,14 +103,14 @@ class Nic(WorkCalls):
         """Create a protection tag: VIs may access memory of the same tag."""
         self._enter()
         await self._agent.call()
-        return self._agent.create_tag(self._owner)
+        return self._kernel.tags.make(self._owner, self._kernel.number())
 
     async def destroy_ptag(self, tag: int) -> None:
         """Errors: ``VIP_INVALID_PARAMETER``; ``VIP_ERROR_RESOURCE`` while in use."""
         self._enter()
-        self._agent.checked_tag(self._owner, tag, Return.VIP_INVALID_PARAMETER)
+        self._kernel.tags.known(self._owner, tag, Return.VIP_INVALID_PARAMETER)
         await self._agent.call()
-        self._agent.destroy_tag(self._owner, tag)
+        self._kernel.tags.forget(self._owner, tag, self._agent.is_in_use)
 
     async def register_mem(
         self,
@@ -168,7 +168,7 @@ class Nic(WorkCalls):
 
     async def _registered(self, byte_count: int, tag: int) -> tuple[Buffer, Region]:
         """Memory of the library's own, and its registration."""
-        self._agent.checked_tag(self._owner, tag, Return.VIP_INVALID_PTAG)
+        self._kernel.tags.known(self._owner, tag, Return.VIP_INVALID_PTAG)
         memory = self._space.allocate(self._owner, byte_count)
         region = await self._agent.register(
             self._owner, memory, tag, rdma_write=False, rdma_read=False
@@ -191,7 +191,7 @@ class Nic(WorkCalls):
     ) -> Vi:
         """Create an idle VI.  Errors: the ``VIP_INVALID_...`` of what is wrong."""
         self._enter()
-        known = self._agent.checked_tag(self._owner, tag, Return.VIP_INVALID_PTAG)
+        known = self._kernel.tags.known(self._owner, tag, Return.VIP_INVALID_PTAG)
         send, receive = (
             None if queue is None else self._owner.record_of(queue, CompletionQueue)
             for queue in (send_cq, recv_cq)
@@ -250,13 +250,13 @@ class Nic(WorkCalls):
         """
         self._enter()
         known = self._owner.record_of(vi, Vi)
-        there, name = whole(node, "a node", LEAST), a_name(discriminator)
+        there, name = whole(node, "a node", LEAST), a_name(discriminator, "a discriminator")
         return await self._agent.connect_request(known, there, name, self._latest(timeout_us))
 
     async def connect_wait(self, discriminator: str, timeout_us: float | None = None) -> Request:
         """Wait for the next request for that discriminator.  Errors: ``VIP_TIMEOUT``."""
         self._enter()
-        name = a_name(discriminator)
+        name = a_name(discriminator, "a discriminator")
         asking = await self._agent.connect_wait(name, self._latest(timeout_us))
         return self._owner.give(Request(asking), asking)
 
@@ -324,7 +324,7 @@ class Nic(WorkCalls):
         self._enter()
         known: Endpoint = self._owner.record_of(vi, Vi)
         if tag is not None:
-            tag = self._agent.checked_tag(self._owner, tag, Return.VIP_INVALID_PTAG)
+            tag = self._kernel.tags.known(self._owner, tag, Return.VIP_INVALID_PTAG)
         asked = {
             "tag": tag,
             "reliability": reliability,
@@ -362,7 +362,7 @@ class Nic(WorkCalls):
         self._owner.record_of(region, Region)
         known = region.tag
         if tag is not None:
-            known = self._agent.checked_tag(self._owner, tag, Return.VIP_INVALID_PTAG)
+            known = self._kernel.tags.known(self._owner, tag, Return.VIP_INVALID_PTAG)
         write = region.rdma_write if enable_rdma_write is None else bool(enable_rdma_write)
         read = region.rdma_read if enable_rdma_read is None else bool(enable_rdma_read)
         await self._agent.call()
@@ -377,7 +377,7 @@ class Nic(WorkCalls):
         self._enter()
         ring: Ring = self._owner.record_of(queue, CompletionQueue)
         many = whole(entries, "a queue's number of entries", 1, MOST_AT_ONCE)
-        tag = self._agent.kernel.regions[ring.region].tag
+        tag = self._kernel.regions[ring.region].tag
         self._agent.check_entries(many)
         memory = self._space.allocate(self._owner, many * CQ_ENTRY)
         region = await self._agent.register(
@@ -470,7 +470,11 @@ class Nic(WorkCalls):
         self._enter()
         known: Endpoint = self._owner.record_of(vi, Vi)
         there = whole(node, "a node", LEAST)
-        wanted = a_name(discriminator), there, a_name(remote_discriminator)
+        wanted = (
+            a_name(discriminator, "a discriminator"),
+            there,
+            a_name(remote_discriminator, "a discriminator"),
+        )
         await self._agent.peer_request(PeerRequest(known, wanted, self._latest(timeout_us)))
 
     async def connect_peer_done(self, vi: Vi) -> Attributes | None:

@@ -21,9 +21,9 @@ from nicscope.interfaces.via.descriptor import (
     Work,
     whole,
 )
+from nicscope.interfaces.work_queues import errors_since, store
 from nicscope.nic.ports.layout import BROKEN, CONNECTED, FETCH, IDLE, PENDING_CONNECTION, WRITE
 from nicscope.nic.ports.work_queues import (
-    ASYNC_ERRORS,
     CONNECTION_LOST,
     FETCH_REFUSED,
     POSTED_BADLY,
@@ -212,7 +212,7 @@ class Endpoint:
         self.peering: PeerRequest | None = None  # what it has asked for as an equal
         self.joined: Endpoint | None = None  # the other end, of this connection or the last
         self._record: Any = ports.table[self.node, self.place]
-        self._troubles: NDArray[Any] = ports.work.async_errors[self.node, self.place]
+        self._ports = ports
         self._errors: list[Error] = []
         self._heard = 0  # of the port's troubles
 
@@ -242,10 +242,8 @@ class Endpoint:
     def _hear(self) -> None:
         if self.place == NOWHERE:
             return
-        told = int(self._record["async_errors"])
-        for number in range(max(self._heard, told - ASYNC_ERRORS), told):
-            self._errors.append(ERRORS[int(self._troubles[number % ASYNC_ERRORS])])
-        self._heard = told
+        codes, self._heard = errors_since(self._ports, self.node, self.place, self._heard)
+        self._errors += [ERRORS[code] for code in codes]
 
     def enter(self, state: State) -> None:
         """Set the VI's state; for the kernel agent."""
@@ -597,6 +595,13 @@ QUEUES_OF_PROCESS = 2  # one for bells (``bells``), one for notices (``notices``
 NEVER_FULL = 1 << 62
 
 
+KINDS = {  # what a kernel gives out: how all are called, and which setting makes more of them
+    "port": ("VIs", "vis"),
+    "queue": ("completion queues", "queues"),
+    "key": ("regions", "regions"),
+}
+
+
 class Kernel:
     """The kernel's state of node ``node``."""
 
@@ -617,72 +622,26 @@ class Kernel:
         ports.work.queues["open"][node, :own] = 1
         # Of notices what counts is that there are some: they never fill their queue.
         ports.work.queues["entries"][node, processes:own] = NEVER_FULL
-        self._notices = range(processes, own)  # by process
+        self.notices = range(processes, own)  # the queue that wakes each process for its handlers
         self.peers = PeerRequests()
         page = int(machine.ports.memory.config[0]["page_size"])
         self.room = RegistrationLimit(machine, node, page) if postpones else None
         self.given_back = WakeupList()  # some memory is not registered any more
-        self._ports = deque(range(processes + 1, ports.table.shape[1]))
-        self._queues = deque(range(own, ports.work.queues.shape[1]))
         rows = len(self._regions)
-        self._rows = deque(range(rows, 2 * rows))  # keys: the next of each row, never given again
+        self._free = {
+            "port": deque(range(processes + 1, ports.table.shape[1])),
+            "queue": deque(range(own, ports.work.queues.shape[1])),
+            "key": deque(range(rows, 2 * rows)),  # the next of each row, never given again
+        }
 
     def number(self) -> int:
         """The next number for a tag, a VI or a completion queue."""
         self._made += 1
         return self._made
 
-    def allocate_port(self) -> int:
-        """Allocate a port for a VI.  Errors: ``VIP_ERROR_RESOURCE``."""
-        return self._taken(self._ports, "VIs", "vis")
-
-    def free_port(self, port: int) -> None:
-        """Free a port, which is reused as late as possible."""
-        self._ports.append(port)
-
-    def allocate_queue(self) -> int:
-        """Allocate a completion queue of the NIC.  Errors: ``VIP_ERROR_RESOURCE``."""
-        return self._taken(self._queues, "completion queues", "queues")
-
-    def free_queue(self, queue: int) -> None:
-        """Free a completion queue of the NIC."""
-        self._queues.append(queue)
-
-    def completion_queue_of(self, process: int) -> int:
-        """The NIC's completion queue that wakes a process for its handlers."""
-        return self._notices[process]
-
-    def allocate_key(self) -> int:
-        """Allocate the key of a new region.  Errors: ``VIP_ERROR_RESOURCE``."""
-        return self._taken(self._rows, "regions", "regions")
-
-    def enter(self, region: Region, space: int, rights: int) -> None:
-        """Add ``region`` to the NIC's table for the VIs of its tag."""
-        record = self._regions[region.handle % len(self._regions)]
-        for name, value in (
-            ("key", region.handle),
-            ("space", space),
-            ("domain", region.tag),
-            ("address", region.address),
-            ("length", region.length),
-            ("rights", rights),
-        ):
-            record[name] = value
-        self.regions[region.handle] = region
-
-    def remove_region(self, key: int) -> Region | None:
-        """Remove the region of that key from the NIC's table."""
-        region = self.regions.pop(key, None)
-        if region is not None:
-            self._regions[key % len(self._regions)]["key"] = 0
-            self.free_key(key)
-        return region
-
-    def free_key(self, key: int) -> None:
-        """Free a key's row for another region, of another key."""
-        self._rows.append(key + len(self._regions))
-
-    def _taken(self, free: deque[int], what: str, setting: str) -> int:
+    def take(self, kind: str) -> int:
+        """Take a port, a completion queue of the NIC, or a key.  Errors: ``VIP_ERROR_RESOURCE``."""
+        free, (what, setting) = self._free[kind], KINDS[kind]
         if not free:
             raise VipError(
                 Return.VIP_ERROR_RESOURCE,
@@ -690,3 +649,29 @@ class Kernel:
                 f"({setting}=...)",
             )
         return free.popleft()
+
+    def give(self, kind: str, number: int) -> None:
+        """Give one back, which is taken again as late as possible; a key's row under another."""
+        self._free[kind].append(number + len(self._regions) * (kind == "key"))
+
+    def enter(self, region: Region, space: int, rights: int) -> None:
+        """Add ``region`` to the NIC's table for the VIs of its tag."""
+        record = self._regions[region.handle % len(self._regions)]
+        store(
+            record,
+            key=region.handle,
+            space=space,
+            domain=region.tag,
+            address=region.address,
+            length=region.length,
+            rights=rights,
+        )
+        self.regions[region.handle] = region
+
+    def remove_region(self, key: int) -> Region | None:
+        """Remove the region of that key from the NIC's table."""
+        region = self.regions.pop(key, None)
+        if region is not None:
+            self._regions[key % len(self._regions)]["key"] = 0
+            self.give("key", key)
+        return region

@@ -10,13 +10,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
-import numpy as np
 
 from nicscope.drivers.current_program import RUNNING
 from nicscope.drivers.simulate.ports.posting import GATHER, POLL, SIGNAL
 from nicscope.drivers.simulate.ports.reports import KIND_BITS, LATE
 from nicscope.drivers.simulate.process import OWN, SIZE, TIME, coroutine, pack_into, unfit
-from nicscope.drivers.simulate.records import AWAIT_QUEUE, CHAIN, COMPUTE, POST, PROVIDE, REPORT
+from nicscope.drivers.simulate.records import AWAIT_QUEUE, COMPUTE, POST, PROVIDE, REPORT
 from nicscope.interfaces.via.agent import MOST_BEFORE, Program
 from nicscope.interfaces.via.descriptor import (
     CONTROL_OP_MASK,
@@ -46,6 +45,7 @@ from nicscope.interfaces.via.vi import (
     Vi,
     error_reason,
 )
+from nicscope.interfaces.work_queues import posting_places
 from nicscope.nic.ports import layout as ended_as
 from nicscope.nic.ports.layout import (
     BAD_DESCRIPTOR,
@@ -188,18 +188,10 @@ class WorkCalls(Program):
 
     def __init__(self, agent: Agent) -> None:
         super().__init__(agent)
-        sim_process = self._sim_process
-        # Where the pieces of what is posted, and its immediate word, are put down: of the first
-        # operation of a chain, of the second, ...
-        pieces = self._ports.gathers[sim_process.number], *self._ports.gathered[sim_process.number]
-        self._pieces = [memoryview(one.view(np.uint8)) for one in pieces[:CHAIN]]
-        self._words_with = [
-            sim_process.control_bytes,
-            *(memoryview(one) for one in sim_process.inlined),
-        ]
-        self._number = sim_process.number
+        self._pieces, self._words_with = posting_places(self._ports, self._sim_process)
+        self._number = self._sim_process.number
         self._depths = int(self._ports.rules[0]["ring"]), self._ports.work.receives.shape[2]
-        self._wakes = agent.kernel.completion_queue_of(self._process.number)
+        self._wakes = agent.kernel.notices[self._process.number]
         self._of_work: dict[tuple[int, int], tuple[Endpoint, deque[Notice]]] = {}
         self._of_rings: dict[int, tuple[Ring, deque[Notice]]] = {}
         self._of_errors: Notice | None = None

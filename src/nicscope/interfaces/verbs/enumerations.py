@@ -71,11 +71,7 @@ ACCESS = {
 
 
 def naming(
-    meaning: str,
-    names: Any,
-    unknown: str,
-    prefix: str = "",
-    form: str = "{0}",
+    meaning: str, names: Any, unknown: str, prefix: str = "", form: str = "{0}"
 ) -> Callable[[int], str]:
     """A function from a number to its name in ``names``, an enumeration or a table; or ``unknown``.
 

@@ -241,10 +241,7 @@ CONTENTS: dict[str, dict[str, Any]] = {
         "fork_init": lambda: None,
         "is_fork_initialized": lambda: libibverbs_enums.ibv_fork_status.IBV_FORK_UNNEEDED,
     },
-    "spec": {
-        "Spec": Spec,
-        **_classes(Spec, "EthSpec", "Ipv4ExtSpec", "Ipv6Spec", "TcpUdpSpec"),
-    },
+    "spec": {"Spec": Spec, **_classes(Spec, "EthSpec", "Ipv4ExtSpec", "Ipv6Spec", "TcpUdpSpec")},
     "wq": {
         **_classes(Unsupported, "WQ", "RwqIndTable"),
         **_classes(Values, "WQInitAttr", "WQAttr", "RwqIndTableInitAttr", "RxHashConf"),

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import InitVar  # noqa: TC003 - dataclasses look for it
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -396,19 +396,12 @@ NOT_BUILT_INIT = (
     e.IBV_QP_INIT_ATTR_MAX_TSO_HEADER | e.IBV_QP_INIT_ATTR_IND_TABLE | e.IBV_QP_INIT_ATTR_RX_HASH
 )
 OPERATIONS = {  # opcode of a request: the bit that declares it
-    e.IBV_WR_RDMA_WRITE: e.IBV_QP_EX_WITH_RDMA_WRITE,
-    e.IBV_WR_RDMA_WRITE_WITH_IMM: e.IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
-    e.IBV_WR_SEND: e.IBV_QP_EX_WITH_SEND,
-    e.IBV_WR_SEND_WITH_IMM: e.IBV_QP_EX_WITH_SEND_WITH_IMM,
-    e.IBV_WR_RDMA_READ: e.IBV_QP_EX_WITH_RDMA_READ,
-    e.IBV_WR_ATOMIC_CMP_AND_SWP: e.IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP,
-    e.IBV_WR_ATOMIC_FETCH_AND_ADD: e.IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
-    e.IBV_WR_LOCAL_INV: e.IBV_QP_EX_WITH_LOCAL_INV,
-    e.IBV_WR_BIND_MW: e.IBV_QP_EX_WITH_BIND_MW,
-    e.IBV_WR_SEND_WITH_INV: e.IBV_QP_EX_WITH_SEND_WITH_INV,
-    e.IBV_WR_FLUSH: e.IBV_QP_EX_WITH_FLUSH,
-    e.IBV_WR_ATOMIC_WRITE: e.IBV_QP_EX_WITH_ATOMIC_WRITE,
-    e.IBV_WR_TSO: e.IBV_QP_EX_WITH_TSO,
+    getattr(e, f"IBV_WR_{name}"): getattr(e, f"IBV_QP_EX_WITH_{name}")
+    for name in (
+        *("RDMA_WRITE", "RDMA_WRITE_WITH_IMM", "SEND", "SEND_WITH_IMM", "SEND_WITH_INV"),
+        *("RDMA_READ", "ATOMIC_CMP_AND_SWP", "ATOMIC_FETCH_AND_ADD", "ATOMIC_WRITE"),
+        *("LOCAL_INV", "BIND_MW", "FLUSH", "TSO"),
+    )
 }
 _SENDS = {e.IBV_WR_SEND, e.IBV_WR_SEND_WITH_IMM}
 _OF_UC = {
@@ -423,46 +416,6 @@ TRANSPORT = {  # what each transport can do
     e.IBV_QPT_XRC_SEND: frozenset(OPERATIONS) - {e.IBV_WR_TSO},
     e.IBV_QPT_XRC_RECV: frozenset(),
 }
-
-
-class Plan(NamedTuple):
-    """A queue pair's checked attributes; ``operations`` is None where none was declared."""
-
-    context: Any
-    pd: Any
-    domain: Any
-    kind: int
-    scq: Any
-    rcq: Any
-    srq: Any
-    xrcd: Any
-    operations: frozenset[int] | None
-    holders: list[Any]
-
-
-def plan_of(creator: Any, attr: QPInitAttr) -> Plan:
-    """Check the creation attributes of a queue pair; errors: EINVAL, EOPNOTSUPP."""
-    if not isinstance(attr, QPInitAttr):
-        raise PyverbsUserError("QP needs a QPInitAttr, or a Context and a QPInitAttrEx")
-    extended = isinstance(attr, QPInitAttrEx)
-    domain, xrcd = _domains(creator, attr)
-    context = domain.ctx if domain is not None else creator.context
-    facts = context.world.facts
-    if attr.qp_type not in facts.qp_types:
-        raise error(FAILED, errno.EOPNOTSUPP)
-    _check_caps(facts, attr)
-    _check_queues(context, attr, domain, xrcd)
-    receives = attr.qp_type == e.IBV_QPT_XRC_RECV
-    sends = attr.qp_type == e.IBV_QPT_XRC_SEND
-    scq = None if receives else attr.send_cq
-    rcq = None if receives or sends else attr.recv_cq
-    srq = None if receives or sends else attr.srq
-    holders = [each for each in (domain, xrcd, scq, rcq, srq) if each is not None]
-    if extended:
-        holders.append(context)
-    pd = None if domain is None else domain.pd
-    declared = _declared(facts, attr)
-    return Plan(context, pd, domain, attr.qp_type, scq, rcq, srq, xrcd, declared, holders)
 
 
 def _domains(creator: Any, attr: QPInitAttr) -> tuple[Any, Any]:
@@ -584,12 +537,32 @@ class QP(PyverbsCM):
     def __init__(
         self, creator: PD | Context, init_attr: QPInitAttr, qp_attr: QPAttr | None = None
     ) -> None:
-        plan = plan_of(creator, init_attr)
-        self.ctx, self.pd = plan.context, plan.pd
-        self.scq, self.rcq, self.srq = plan.scq, plan.rcq, plan.srq
-        self._type, self._operations = plan.kind, plan.operations
+        if not isinstance(init_attr, QPInitAttr):
+            raise PyverbsUserError("QP needs a QPInitAttr, or a Context and a QPInitAttrEx")
+        domain, xrcd = _domains(creator, init_attr)
+        owner: Any = creator
+        self.ctx = owner.context if domain is None else domain.ctx
+        facts = self.ctx.world.facts
+        if init_attr.qp_type not in facts.qp_types:
+            raise error(FAILED, errno.EOPNOTSUPP)
+        _check_caps(facts, init_attr)
+        _check_queues(self.ctx, init_attr, domain, xrcd)
+        receives = init_attr.qp_type == e.IBV_QPT_XRC_RECV
+        takes = not receives and init_attr.qp_type != e.IBV_QPT_XRC_SEND
+        self.pd = None if domain is None else domain.pd
+        self.scq = None if receives else init_attr.send_cq
+        self.rcq = init_attr.recv_cq if takes else None
+        self.srq = init_attr.srq if takes else None
+        self._type = init_attr.qp_type
+        self._operations = _declared(facts, init_attr)  # None where none are
         self._signals_all = bool(init_attr.sq_sig_all)
-        self._make(plan, init_attr.cap)
+        self._make(domain, xrcd, init_attr.cap)
+        holders = [domain, xrcd, self.scq, self.rcq, self.srq]
+        if isinstance(init_attr, QPInitAttrEx):
+            holders.append(self.ctx)
+        for holder in holders:
+            if holder is not None:
+                holder._add_dependent(self, "qps")
         init_attr.cap = self._cap()
         if qp_attr is not None:
             try:
@@ -598,8 +571,8 @@ class QP(PyverbsCM):
                 self.close()
                 raise
 
-    def _make(self, plan: Plan, cap: QPCap) -> None:
-        self._memory = QueueMemory(plan.domain, cap.max_send_wr + cap.max_recv_wr, QP_MEMORY)
+    def _make(self, domain: Any, xrcd: Any, cap: QPCap) -> None:
+        self._memory = QueueMemory(domain, cap.max_send_wr + cap.max_recv_wr, QP_MEMORY)
         self._device = self.ctx.world.device
         with self._memory.made_with("Failed to create QP"):
             self._number, self._caps = self._device.make_qp(
@@ -610,13 +583,11 @@ class QP(PyverbsCM):
                 0 if self.srq is None else self.srq.handle,
                 Caps(*(getattr(cap, name) for name in QPCap.SHOWN)),
                 self._signals_all,
-                0 if plan.xrcd is None else plan.xrcd.handle,
+                0 if xrcd is None else xrcd.handle,
             )
         self._held, self._sends = QPAttr(e.IBV_QPS_RESET, path_mtu=0), False
         self._offered = offered(self)
         self._opened()
-        for holder in plan.holders:
-            holder._add_dependent(self, "qps")
 
     def _cap(self) -> QPCap:
         return QPCap(*self._caps)

@@ -18,15 +18,7 @@ from nicscope.drivers.simulate.ports.connections import (
 from nicscope.drivers.simulate.ports.reports import discard_completions
 from nicscope.errors import SimulationError
 from nicscope.interfaces.verbs_device import calls
-from nicscope.interfaces.verbs_device.calls import (
-    Bill,
-    Caps,
-    Event,
-    Facts,
-    Qp,
-    QpState,
-    Refused,
-)
+from nicscope.interfaces.verbs_device.calls import Bill, Caps, Event, Facts, Qp, QpState, Refused
 from nicscope.interfaces.verbs_device.fabric import (
     ANY_QUEUE,
     DESIGN,
@@ -122,15 +114,9 @@ COUNTERS = {
         OF_PORT, _words(traffic.PACKETS_IN, traffic.PAYLOAD_IN), "4-byte words that came"
     ),
     "port_xmit_packets": Counter(
-        OF_PORT,
-        _tally(traffic.PACKETS_OUT),
-        "packets that left, repeats and ACKs too",
+        OF_PORT, _tally(traffic.PACKETS_OUT), "packets that left, repeats and ACKs too"
     ),
-    "port_rcv_packets": Counter(
-        OF_PORT,
-        _tally(traffic.PACKETS_IN),
-        "packets that came",
-    ),
+    "port_rcv_packets": Counter(OF_PORT, _tally(traffic.PACKETS_IN), "packets that came"),
     "port_rcv_errors": Counter(OF_PORT, _ended(traffic.CORRUPTED), "packets that came damaged"),
     "rx_write_requests": Counter(OF_NIC, _tally(traffic.WRITES_IN), "writes carried out for peers"),
     "rx_read_requests": Counter(OF_NIC, _tally(traffic.READS_IN), "reads answered for peers"),
@@ -138,38 +124,26 @@ COUNTERS = {
         OF_NIC, _tally(traffic.ATOMICS_IN), "atomics carried out for peers"
     ),
     "out_of_buffer": Counter(
-        OF_NIC,
-        _ended(traffic.NO_BUFFER),
-        "packets dropped: no receive posted",
+        OF_NIC, _ended(traffic.NO_BUFFER), "packets dropped: no receive posted"
     ),
     "out_of_sequence": Counter(OF_NIC, _ended(traffic.OUT_OF_TURN), "packets that came too early"),
     "duplicate_request": Counter(
-        OF_NIC,
-        _tally(traffic.HAD_BEFORE),
-        "request packets that had come before",
+        OF_NIC, _tally(traffic.HAD_BEFORE), "request packets that had come before"
     ),
     "rnr_nak_retry_err": Counter(
-        OF_NIC,
-        _tally(traffic.RESTS),
-        "RNR NAKs that came, before the last",
+        OF_NIC, _tally(traffic.RESTS), "RNR NAKs that came, before the last"
     ),
     "local_ack_timeout_err": Counter(
-        OF_NIC,
-        _tally(traffic.TIME_OUTS),
-        "timeouts that ran out, before the last",
+        OF_NIC, _tally(traffic.TIME_OUTS), "timeouts that ran out, before the last"
     ),
     "rx_icrc_encapsulated": Counter(OF_NIC, _ended(traffic.CORRUPTED), "packets that came damaged"),
     "req_cqe_error": Counter(OF_NIC, _sent(*BAD), "requests that ended with an error"),
     "req_cqe_flush_error": Counter(OF_NIC, _sent(*FLUSHES), "requests that were flushed"),
     "req_remote_access_errors": Counter(
-        OF_NIC,
-        _sent(layout.REMOTE_PROTECTION),
-        "requests for memory not permitted",
+        OF_NIC, _sent(layout.REMOTE_PROTECTION), "requests for memory not permitted"
     ),
     "req_remote_invalid_request": Counter(
-        OF_NIC,
-        _sent(layout.REMOTE_INVALID),
-        "requests that the peer found invalid",
+        OF_NIC, _sent(layout.REMOTE_INVALID), "requests that the peer found invalid"
     ),
     "req_rnr_retries_exceeded": Counter(
         OF_NIC, _sent(layout.NO_RECEIVE), "requests that used up rnr_retry"
@@ -183,9 +157,7 @@ COUNTERS = {
         OF_NIC, _received(layout.TOO_LONG), "receives shorter than their message"
     ),
     "resp_remote_access_errors": Counter(
-        OF_NIC,
-        _tally(traffic.ACCESS_REFUSED),
-        "peers' requests for memory not permitted",
+        OF_NIC, _tally(traffic.ACCESS_REFUSED), "peers' requests for memory not permitted"
     ),
 }
 
@@ -351,8 +323,7 @@ class Device(WorkQueues):
         port = self._take_port()
         number, self._next_number = self._next_number, self._next_number % LAST_NUMBER + 1
         real = caps._replace(send_wr=max(caps.send_wr, 1))
-        pair = Pair(number, kind, port, pd, (send_cq, recv_cq), real, sig_all)
-        pair.srq, pair.xrcd = srq, xrcd
+        pair = Pair(number, kind, port, pd, send_cq, recv_cq, real, sig_all, srq, xrcd)
         self._open(pair)
         self._pairs[number] = self._by_port[port] = pair
         for queue in pair.queues:

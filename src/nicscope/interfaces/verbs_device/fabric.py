@@ -309,64 +309,34 @@ def uninterrupted(call: Callable[P, T]) -> Callable[P, T]:
 NO_STREAM = 0
 
 
-class Pair:
+class Pair(msgspec.Struct, eq=False):
     """A queue pair."""
 
-    __slots__ = (
-        "attributes",
-        "caps",
-        "dgid",
-        "domain",
-        "heard",
-        "inline_at",
-        "inline_key",
-        "inlined",
-        "kind",
-        "number",
-        "peer",
-        "peer_node",
-        "port",
-        "receives",
-        "recv_cq",
-        "send_cq",
-        "sends",
-        "sig_all",
-        "srq",
-        "state",
-        "stream",
-        "waiting_receives",
-        "waiting_sends",
-        "xrcd",
-    )
-
-    def __init__(
-        self,
-        number: int,
-        kind: int,
-        port: int,
-        domain: int,
-        cqs: tuple[int, int],
-        caps: Caps,
-        sig_all: bool,
-    ) -> None:
-        self.number, self.kind, self.port, self.domain = number, kind, port, domain
-        self.send_cq, self.recv_cq = cqs
-        self.caps, self.sig_all = caps, sig_all
-        self.srq = self.xrcd = 0
-        self.state = calls.RESET
-        self.attributes = QpState(calls.RESET)
-        self.stream = NO_STREAM
-        self.dgid = bytes(16)  # where the last datagram went
-        self.peer: int | None = None  # the other end's number
-        self.peer_node = 0
-        self.heard = 0  # of the port's troubles
-        self.inline_at = self.inline_key = 0
-        self.inlined = 0  # requests that were given by value
-        # Posted and not known to have ended: number, what the program calls it, what it is.
-        self.sends: deque[tuple[int, int, int]] = deque()
-        self.receives: deque[tuple[int, int, tuple[Piece, ...]]] = deque()
-        self.waiting_sends: deque[tuple[int, Send]] = deque()
-        self.waiting_receives: deque[tuple[int, Receive]] = deque()
+    number: int
+    kind: int
+    port: int
+    domain: int
+    send_cq: int
+    recv_cq: int
+    caps: Caps
+    sig_all: bool
+    srq: int = 0
+    xrcd: int = 0
+    state: int = calls.RESET
+    attributes: QpState = QpState(calls.RESET)
+    stream: int = NO_STREAM
+    dgid: bytes = bytes(16)  # where the last datagram went
+    peer: int | None = None  # the other end's number
+    peer_node: int = 0
+    heard: int = 0  # of the port's troubles
+    inline_at: int = 0
+    inline_key: int = 0
+    inlined: int = 0  # requests that were given by value
+    # Posted and not known to have ended: number, what the program calls it, what it is.
+    sends: deque[tuple[int, int, int]] = msgspec.field(default_factory=deque)
+    receives: deque[tuple[int, int, tuple[Piece, ...]]] = msgspec.field(default_factory=deque)
+    waiting_sends: deque[tuple[int, Send]] = msgspec.field(default_factory=deque)
+    waiting_receives: deque[tuple[int, Receive]] = msgspec.field(default_factory=deque)
 
     @property
     def queues(self) -> set[int]:

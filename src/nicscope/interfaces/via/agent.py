@@ -62,14 +62,7 @@ from nicscope.interfaces.work_queues import (
 )
 from nicscope.kernel.entry import bound
 from nicscope.memory.coherence.processor import LOAD, STORE
-from nicscope.nic.ports.layout import (
-    DONE,
-    MAY_FETCH,
-    MAY_WRITE,
-    NOBODY,
-    SENT,
-    STATUS_NAMES,
-)
+from nicscope.nic.ports.layout import DONE, MAY_FETCH, MAY_WRITE, NOBODY, SENT, STATUS_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator, Sequence

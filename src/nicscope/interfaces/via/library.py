@@ -159,8 +159,7 @@ class Nic(WorkCalls):
         for vi in self._agent.vis:
             if any(work.among is places for queue in vi.posted for work in queue):
                 raise VipError(
-                    Return.VIP_ERROR_RESOURCE,
-                    f"VI {vi.number} has one posted, or not yet taken",
+                    Return.VIP_ERROR_RESOURCE, f"VI {vi.number} has one posted, or not yet taken"
                 )
         self._owner.take_back(places, "destroyed")
         await self._agent.deregister(handle)

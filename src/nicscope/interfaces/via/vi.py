@@ -273,12 +273,7 @@ class Ring:
     """The kernel agent's completion queue."""
 
     def __init__(
-        self,
-        where: tuple[int, int, int],
-        memory: Buffer,
-        handle: int,
-        entries: int,
-        ports: Ports,
+        self, where: tuple[int, int, int], memory: Buffer, handle: int, entries: int, ports: Ports
     ) -> None:
         """``where``: node, number, and which of the NIC's; ``handle``: of its memory's region."""
         node, self.number, self.place = where

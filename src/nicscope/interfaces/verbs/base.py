@@ -376,10 +376,17 @@ class Fields:
     __slots__ = ()
 
     SHOWN: ClassVar[tuple[str, ...]] = ()
+    SAID: ClassVar[dict[str, Callable[[Any], str]]] = {}  # of what prints as something else
 
     def shown(self) -> list[tuple[str, Any]]:
         """Field names and values in the order in which they are printed."""
-        return [(name.replace("_", " "), getattr(self, name)) for name in self.SHOWN]
+        rows = []
+        for name in self.SHOWN:
+            value = getattr(self, name)
+            rows.append(
+                (name.replace("_", " "), self.SAID[name](value) if name in self.SAID else value)
+            )
+        return rows
 
     def __str__(self) -> str:
         return printed(dict(self.shown()))

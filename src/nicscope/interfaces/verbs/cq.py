@@ -270,13 +270,7 @@ class WC(Fields, PyverbsObject, Completion):
         *("imm_data", "wc_flags", "pkey_index", "slid", "sl", "dlid_path_bits"),
     )
 
-    def shown(self) -> list[tuple[str, Any]]:
-        """Names and values, as they are printed."""
-        said = {"status": cqe_status_to_str, "opcode": cqe_opcode_to_str}
-        return [
-            (name.replace("_", " "), said.get(name, lambda value: value)(getattr(self, name)))
-            for name in self.SHOWN
-        ]
+    SAID: ClassVar = {"status": cqe_status_to_str, "opcode": cqe_opcode_to_str}
 
 
 class CQ(CompletionQueue):

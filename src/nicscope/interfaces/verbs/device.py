@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.addr import GID, PORT, gid_of
@@ -139,12 +139,7 @@ class Attr(Fields, PyverbsObject):
     """Queried values by name, read only."""
 
     def __init__(self, **values: Any) -> None:
-        self.__dict__.update(values)
-        self._names = tuple(values)
-
-    def shown(self) -> list[tuple[str, Any]]:
-        """Names and values, as they are printed."""
-        return [(name.replace("_", " "), getattr(self, name)) for name in self._names]
+        self.__dict__.update(values, SHOWN=tuple(values))
 
     def __getattr__(self, name: str) -> Any:  # for type checkers: the values are attributes
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -153,10 +148,7 @@ class Attr(Fields, PyverbsObject):
 class DeviceAttr(Attr):
     """A device's limits."""
 
-    def shown(self) -> list[tuple[str, Any]]:
-        """Names and values, as they are printed."""
-        guids = {"node guid", "sys image guid"}
-        return [(n, guid_format(v) if n in guids else v) for n, v in super().shown()]
+    SAID: ClassVar = {"node_guid": guid_format, "sys_image_guid": guid_format}
 
 
 class DeviceAttrEx(Attr):

@@ -80,6 +80,7 @@ class QPInitAttr(Attributes):
     """Creation attributes of a queue pair."""
 
     SHOWN: ClassVar[tuple[str, ...]] = ("qp_type", "sq_sig_all", *QPCap.SHOWN)
+    SAID: ClassVar = {"qp_type": qp_type_to_str}
     max_send_wr, max_recv_wr, max_send_sge = OfMember("cap"), OfMember("cap"), OfMember("cap")
     max_recv_sge, max_inline_data = OfMember("cap"), OfMember("cap")
     qp_type: int = e.IBV_QPT_UD
@@ -93,10 +94,6 @@ class QPInitAttr(Attributes):
     def __post_init__(self, scq: Any, rcq: Any) -> None:
         self.send_cq, self.recv_cq = scq, rcq
         self.cap = QPCap() if self.cap is None else copy(self.cap)
-
-    def shown(self) -> list[tuple[str, Any]]:
-        """Names and values, as they are printed."""
-        return [("qp type", qp_type_to_str(self.qp_type)), *super().shown()[1:]]
 
 
 class QPInitAttrEx(QPInitAttr):
@@ -128,6 +125,12 @@ class QPAttr(Attributes):
         *("min_rnr_timer", "port_num", "timeout", "retry_cnt", "rnr_retry", "alt_port_num"),
         *("alt_timeout", "rate_limit"),
     )
+    SAID: ClassVar = {
+        "qp_state": qp_state_to_str,
+        "cur_qp_state": qp_state_to_str,
+        "path_mtu": mtu_to_str,
+        "path_mig_state": mig_state_to_str,
+    }
     qp_state: int = e.IBV_QPS_INIT
     cur_qp_state: int = e.IBV_QPS_RESET
     port_num: int = PORT
@@ -180,19 +183,6 @@ class QPAttr(Attributes):
         made.cap, made.ah_attr = copy(self.cap), self._way
         made.alt_ah_attr = self._alternative
         return made
-
-    def shown(self) -> list[tuple[str, Any]]:
-        """Names and values, as they are printed."""
-        said = {
-            "qp_state": qp_state_to_str,
-            "cur_qp_state": qp_state_to_str,
-            "path_mtu": mtu_to_str,
-            "path_mig_state": mig_state_to_str,
-        }
-        return [
-            (name.replace("_", " "), said.get(name, lambda value: value)(getattr(self, name)))
-            for name in self.SHOWN
-        ]
 
 
 class QPRateLimitAttr(Attributes):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from nicscope.drivers.current_program import RUNNING
-from nicscope.drivers.simulate.ports.connections import connect_ports, end_connection
+from nicscope.drivers.simulate.ports.connections import end_connection
 from nicscope.drivers.simulate.ports.posting import POLL
 from nicscope.drivers.simulate.process import FOLLOW, HEAD, SIZE, TIME, Ended, Record, coroutine
 from nicscope.drivers.simulate.process import Process as SimProcess
@@ -36,7 +35,6 @@ from nicscope.interfaces.via.descriptor import (
     Return,
     State,
     VipError,
-    VipTimeoutError,
     in_ps,
     raw_bytes,
     whole,
@@ -45,13 +43,10 @@ from nicscope.interfaces.via.vi import (
     RECEIVE_QUEUE,
     SEND_QUEUE,
     Attributes,
-    ConnectionRequest,
     Endpoint,
     Kernel,
-    PeerRequest,
     Ring,
     WakeupList,
-    check_match,
 )
 from nicscope.interfaces.work_queues import (
     PinnedPages,
@@ -157,7 +152,7 @@ class Agent:
         self._ports = process._ports
         assert self.cluster.simulation is not None
         machine = self.cluster.simulation.machine
-        self._disconnect = bound(end_connection, machine)
+        self.disconnect_port = bound(end_connection, machine)
         self._deregister = bound(deregister, machine)
         self.space = Space(process)
         self.words = PendingDescriptors()
@@ -305,7 +300,7 @@ class Agent:
 
     def change_vi(self, vi: Endpoint, attributes: Attributes) -> None:
         """Change the attributes, which are checked, of an idle VI."""
-        self._check_state(vi, State.VIP_STATE_IDLE)
+        self.check_state(vi, State.VIP_STATE_IDLE)
         vi.attributes = attributes
         self._tell_attributes(vi.place, attributes)
 
@@ -362,147 +357,18 @@ class Agent:
         self._ports.work.queues[self.node, queue.place]["open"] = 0
         self.kernel.give("queue", queue.place)
 
-    # --- connections -----------------------------------------------------------------------
-
-    async def call(self) -> None:
-        """Charge the cost of a system call."""
-        cost = int(self._ports.costs[self.node]["system_call"])
-        await self.process.ask(COMPUTE, duration=cost)
-
-    async def connect_request(
-        self, vi: Endpoint, node: int, discriminator: str, latest: int | None
-    ) -> Attributes:
-        """Request a connection and wait for the answer; see ``Nic.connect_request``."""
-        self._check_state(vi, State.VIP_STATE_IDLE)
-        self._check_reachable(node)
-        other = self.cluster.kernels[node].asked
-        await self.call()
-        request = ConnectionRequest(vi)
-        vi.enter(State.VIP_STATE_CONNECT_PENDING)
-        waiting = other.waiting.setdefault(discriminator, deque())
-        waiting.append(request)
-        other.arrived.ring()
-        while request.answer is None and (latest is None or self._sim_process.now < latest):
-            await self.process.hear(request.answered, latest)
-        if request.answer is Return.VIP_SUCCESS:
-            assert vi.joined is not None
-            return vi.joined.attributes
-        vi.enter(State.VIP_STATE_IDLE)
-        if request.answer is None:
-            if not request.taken:
-                waiting.remove(request)
-                if not waiting:
-                    del other.waiting[discriminator]
-                silence = self._sim_process.standings.why_silent(node)
-                raise VipError(
-                    Return.VIP_NO_MATCH,
-                    f"nobody on node {node} waits for {discriminator!r}{silence}",
-                )
-            request.answer = Return.VIP_TIMEOUT
-            raise VipTimeoutError(Return.VIP_TIMEOUT, f"node {node} did not answer in time")
-        raise VipError(request.answer, f"node {node} does not want the connection")
-
-    async def connect_wait(self, discriminator: str, latest: int | None) -> ConnectionRequest:
-        """Wait for the next request for that discriminator."""
-        await self.call()
-        asked = self.cluster.kernels[self.node].asked
-        while discriminator not in asked.waiting:
-            if latest is not None and self._sim_process.now >= latest:
-                raise VipTimeoutError(
-                    Return.VIP_TIMEOUT, f"nobody asked for {discriminator!r} in time"
-                )
-            await self.process.hear(asked.arrived, latest)
-        waiting = asked.waiting[discriminator]
-        request = waiting.popleft()
-        if not waiting:
-            del asked.waiting[discriminator]
-        request.taken = True
-        return request
-
-    async def connect_accept(self, request: ConnectionRequest, vi: Endpoint) -> None:
-        """Connect ``vi`` with the VI that asked."""
-        self._check_state(vi, State.VIP_STATE_IDLE)
-        self._check_waiting(request)
-        check_match(vi.attributes, request.vi.attributes)
-        await self.call()
-        self._check_waiting(request)
-        self._join(vi, request.vi)
-        request.answer = Return.VIP_SUCCESS
-        request.answered.ring()
-
-    async def connect_reject(self, request: ConnectionRequest) -> None:
-        """Have the other side's request fail with ``VIP_REJECT``."""
-        self._check_waiting(request)
-        await self.call()
-        request.answer = Return.VIP_REJECT
-        request.answered.ring()
-
-    async def disconnect(self, vi: Endpoint) -> None:
-        """Return to idle: posted descriptors are flushed, and the peer loses its connection."""
-        await self.call()
-        self.cancel_peer_request(vi)
-        self._disconnect(self.node, vi.place)
-        self._sim_process.wake()
-
-    async def peer_request(self, peering: PeerRequest) -> None:
-        """Register a peer request, or connect if the other side has one pending."""
-        vi, (name, node, remote) = peering.vi, peering.wanted
-        self._check_state(vi, State.VIP_STATE_IDLE)
-        self._check_reachable(node)
-        await self.call()
-        self._check_state(vi, State.VIP_STATE_IDLE)
-        vi.peering = peering
-        vi.enter(State.VIP_STATE_CONNECT_PENDING)
-        kernels = self.cluster.kernels
-        other = kernels[node].peers.take((remote, self.node, name), self._sim_process.now)
-        if other is None:
-            kernels[self.node].peers.add(peering)
-            return
-        try:
-            check_match(vi.attributes, other.vi.attributes)
-            self._join(vi, other.vi)
-        except VipError as error:
-            for side in (peering, other):
-                side.failure = error
-                side.vi.enter(State.VIP_STATE_IDLE)
-        other.answered.ring()
-
-    def cancel_peer_request(self, vi: Endpoint) -> None:
-        """Cancel a VI's peer request; a pending VI becomes idle."""
-        peering, vi.peering = vi.peering, None
-        if peering is not None:
-            self.cluster.kernels[self.node].peers.remove(peering)
-            if vi.state is State.VIP_STATE_CONNECT_PENDING:
-                vi.enter(State.VIP_STATE_IDLE)
-
-    def _join(self, vi: Endpoint, other: Endpoint) -> None:
-        level, mtu = int(vi.attributes.reliability), self.cluster.settings.mtu
-        ends = (vi.node, vi.place), (other.node, other.place)
-        try:
-            connect_ports(self._ports, *ends, level, mtu)
-        except SimulationError as error:
-            raise VipError(Return.VIP_ERROR_RESOURCE, str(error)) from None
-        vi.joined, other.joined = other, vi
-
-    def _check_reachable(self, node: int) -> None:
-        """Check that packets have a route there; none leads back to the own NIC."""
-        if not 0 <= node < len(self.cluster.kernels):
-            raise VipError(Return.VIP_NOT_REACHABLE, f"no node {node}")
-        try:
-            self.cluster.check_path(self.node, node)
-        except SimulationError as error:
-            raise VipError(Return.VIP_NOT_REACHABLE, str(error)) from None
-
-    def _check_state(self, vi: Endpoint, state: State) -> None:
+    def check_state(self, vi: Endpoint, state: State) -> None:
+        """Errors: ``VIP_INVALID_STATE`` for a VI that is in another state."""
         if vi.state is not state:
             raise VipError(
                 Return.VIP_INVALID_STATE,
                 f"VI {vi.number} is in {vi.state.name}, not in {state.name}",
             )
 
-    def _check_waiting(self, request: ConnectionRequest) -> None:
-        if request.answer is not None:
-            raise VipError(Return.VIP_TIMEOUT, "the side that asked has given up")
+    async def call(self) -> None:
+        """Charge the cost of a system call."""
+        cost = int(self._ports.costs[self.node]["system_call"])
+        await self.process.ask(COMPUTE, duration=cost)
 
 
 MOST_BEFORE = CHAIN - 1  # what the process asks next is the last of the chain
@@ -596,6 +462,7 @@ class Program(ProcessTasks):
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
         self._kernel = agent.kernel
+        self._cluster = agent.cluster
         self._process = process = agent.process
         self._space = agent.space
         self._words = agent.words

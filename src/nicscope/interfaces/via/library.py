@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from nicscope.drivers.simulate.ports.connections import connect_ports
+from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST
 from nicscope.interfaces.via.descriptor import (
     ALIGNMENT,
@@ -17,6 +20,7 @@ from nicscope.interfaces.via.descriptor import (
     State,
     SystemInfo,
     VipError,
+    VipTimeoutError,
     a_name,
     place_bytes,
     whole,
@@ -24,11 +28,13 @@ from nicscope.interfaces.via.descriptor import (
 from nicscope.interfaces.via.vi import (
     Attributes,
     CompletionQueue,
+    ConnectionRequest,
     Endpoint,
     PeerRequest,
     Request,
     Vi,
     check_attributes,
+    check_match,
     peer_timeout,
 )
 from nicscope.interfaces.via.work import WorkCalls
@@ -88,7 +94,7 @@ class Nic(WorkCalls):
     def query_nic(self) -> NicAttributes:
         """The NIC's attributes."""
         self._enter()
-        cluster = self._agent.cluster
+        cluster = self._cluster
         return NicAttributes(
             cluster.mechanism,
             cluster.settings.mtu,
@@ -142,7 +148,7 @@ class Nic(WorkCalls):
         self._enter()
         many = whole(count, "a number of descriptors", 1, MOST_AT_ONCE)
         each = whole(segments, "a number of segments")
-        most = self._agent.cluster.size.segments
+        most = self._cluster.size.segments
         if each > most:
             raise VipError(
                 Return.VIP_INVALID_PARAMETER,
@@ -195,7 +201,7 @@ class Nic(WorkCalls):
             None if queue is None else self._owner.record_of(queue, CompletionQueue)
             for queue in (send_cq, recv_cq)
         )
-        longest = self._agent.cluster.settings.max_transfer
+        longest = self._cluster.settings.max_transfer
         most = longest if max_transfer is None else max_transfer
         attributes = Attributes(
             known, reliability, most, bool(enable_rdma_write), bool(enable_rdma_read), qos
@@ -248,16 +254,55 @@ class Nic(WorkCalls):
         ``VIP_REJECT``.
         """
         self._enter()
-        known = self._owner.record_of(vi, Vi)
+        known: Endpoint = self._owner.record_of(vi, Vi)
         there, name = whole(node, "a node", LEAST), a_name(discriminator, "a discriminator")
-        return await self._agent.connect_request(known, there, name, self._latest(timeout_us))
+        latest = self._latest(timeout_us)
+        self._agent.check_state(known, State.VIP_STATE_IDLE)
+        self._check_reachable(there)
+        other = self._cluster.kernels[there].asked
+        await self._agent.call()
+        request = ConnectionRequest(known)
+        known.enter(State.VIP_STATE_CONNECT_PENDING)
+        waiting = other.waiting.setdefault(name, deque())
+        waiting.append(request)
+        other.arrived.ring()
+        while request.answer is None and (latest is None or self._sim_process.now < latest):
+            await self._process.hear(request.answered, latest)
+        if request.answer is Return.VIP_SUCCESS:
+            assert known.joined is not None
+            return known.joined.attributes
+        known.enter(State.VIP_STATE_IDLE)
+        if request.answer is None:
+            if not request.taken:
+                waiting.remove(request)
+                if not waiting:
+                    del other.waiting[name]
+                silence = self._sim_process.standings.why_silent(there)
+                raise VipError(
+                    Return.VIP_NO_MATCH,
+                    f"nobody on node {there} waits for {name!r}{silence}",
+                )
+            request.answer = Return.VIP_TIMEOUT
+            raise VipTimeoutError(Return.VIP_TIMEOUT, f"node {there} did not answer in time")
+        raise VipError(request.answer, f"node {there} does not want the connection")
 
     async def connect_wait(self, discriminator: str, timeout_us: float | None = None) -> Request:
         """Wait for the next request for that discriminator.  Errors: ``VIP_TIMEOUT``."""
         self._enter()
         name = a_name(discriminator, "a discriminator")
-        asking = await self._agent.connect_wait(name, self._latest(timeout_us))
-        return self._owner.give(Request(asking), asking)
+        latest = self._latest(timeout_us)
+        await self._agent.call()
+        asked = self._cluster.kernels[self.node].asked
+        while name not in asked.waiting:
+            if latest is not None and self._sim_process.now >= latest:
+                raise VipTimeoutError(Return.VIP_TIMEOUT, f"nobody asked for {name!r} in time")
+            await self._process.hear(asked.arrived, latest)
+        waiting = asked.waiting[name]
+        request = waiting.popleft()
+        if not waiting:
+            del asked.waiting[name]
+        request.taken = True
+        return self._owner.give(Request(request), request)
 
     async def connect_accept(self, request: Request, vi: Vi) -> None:
         """Accept a request: connect ``vi`` with the requesting VI.
@@ -268,21 +313,34 @@ class Nic(WorkCalls):
         self._enter()
         known = self._owner.record_of(vi, Vi)
         asking = self._owner.record_of(request, Request)
-        await self._agent.connect_accept(asking, known)
+        self._agent.check_state(known, State.VIP_STATE_IDLE)
+        self._check_waiting(asking)
+        check_match(known.attributes, asking.vi.attributes)
+        await self._agent.call()
+        self._check_waiting(asking)
+        self._join(known, asking.vi)
+        asking.answer = Return.VIP_SUCCESS
+        asking.answered.ring()
         self._owner.take_back(request, "accepted")
 
     async def connect_reject(self, request: Request) -> None:
         """Reject a request: the other side gets ``VIP_REJECT``."""
         self._enter()
         asking = self._owner.record_of(request, Request)
-        await self._agent.connect_reject(asking)
+        self._check_waiting(asking)
+        await self._agent.call()
+        asking.answer = Return.VIP_REJECT
+        asking.answered.ring()
         self._owner.take_back(request, "rejected")
 
     async def disconnect(self, vi: Vi) -> None:
         """Return to idle from any state; posted descriptors are flushed."""
         self._enter()
         known = self._owner.record_of(vi, Vi)
-        await self._agent.disconnect(known)
+        await self._agent.call()
+        self._cancel_peer_request(known)
+        self._agent.disconnect_port(self.node, known.place)
+        self._sim_process.wake()
 
     # --- queries and changes -------------------------------------------------------------
 
@@ -334,7 +392,7 @@ class Nic(WorkCalls):
         }
         changes = {name: value for name, value in asked.items() if value is not None}
         changed = msgspec.structs.replace(known.attributes, **changes)
-        check_attributes(changed, self._agent.cluster.settings.max_transfer)
+        check_attributes(changed, self._cluster.settings.max_transfer)
         await self._agent.call()
         self._agent.change_vi(known, changed)
 
@@ -403,7 +461,7 @@ class Nic(WorkCalls):
         if whole(info, "a kind of information", LEAST) != SystemInfo.VIP_SMI_AUTODISCOVERY:
             raise VipError(Return.VIP_ERROR_NOT_SUPPORTED, f"nothing is known as {info}")
         await self._agent.call()
-        topology = self._agent.cluster.topology
+        topology = self._cluster.topology
         ways = sorted(pair for pair in topology.paths if pair[0] == self.node)
         return tuple(Discovered(there, topology.hops[here, there]) for here, there in ways)
 
@@ -423,7 +481,7 @@ class Nic(WorkCalls):
         self._enter()
         wanted, which = a_name(name, "a host's name"), whole(index, "an index")
         await self._use_names()
-        nodes = self._agent.cluster.names.get(wanted, ())
+        nodes = self._cluster.names.get(wanted, ())
         if which >= len(nodes):
             raise VipError(
                 Return.VIP_ERROR_NAMESERVICE, f"{wanted!r} is the name of {len(nodes)} nodes"
@@ -435,7 +493,7 @@ class Nic(WorkCalls):
         self._enter()
         wanted = whole(node, "a node", LEAST)
         await self._use_names()
-        for name, nodes in self._agent.cluster.names.items():
+        for name, nodes in self._cluster.names.items():
             if wanted in nodes:
                 return name
         raise VipError(Return.VIP_ERROR_NAMESERVICE, f"node {wanted} has no name")
@@ -469,12 +527,28 @@ class Nic(WorkCalls):
         self._enter()
         known: Endpoint = self._owner.record_of(vi, Vi)
         there = whole(node, "a node", LEAST)
-        wanted = (
-            a_name(discriminator, "a discriminator"),
-            there,
-            a_name(remote_discriminator, "a discriminator"),
-        )
-        await self._agent.peer_request(PeerRequest(known, wanted, self._latest(timeout_us)))
+        name = a_name(discriminator, "a discriminator")
+        remote = a_name(remote_discriminator, "a discriminator")
+        peering = PeerRequest(known, (name, there, remote), self._latest(timeout_us))
+        self._agent.check_state(known, State.VIP_STATE_IDLE)
+        self._check_reachable(there)
+        await self._agent.call()
+        self._agent.check_state(known, State.VIP_STATE_IDLE)
+        known.peering = peering
+        known.enter(State.VIP_STATE_CONNECT_PENDING)
+        kernels = self._cluster.kernels
+        other = kernels[there].peers.take((remote, self.node, name), self._sim_process.now)
+        if other is None:
+            kernels[self.node].peers.add(peering)
+            return
+        try:
+            check_match(known.attributes, other.vi.attributes)
+            self._join(known, other.vi)
+        except VipError as error:
+            for side in (peering, other):
+                side.failure = error
+                side.vi.enter(State.VIP_STATE_IDLE)
+        other.answered.ring()
 
     async def connect_peer_done(self, vi: Vi) -> Attributes | None:
         """What the other end has, once there is one; None as long as it has not asked.
@@ -506,7 +580,7 @@ class Nic(WorkCalls):
 
     def _outcome(self, vi: Endpoint, peering: PeerRequest) -> Attributes | None:
         if peering.is_late(self._sim_process.now):
-            self._agent.cancel_peer_request(vi)
+            self._cancel_peer_request(vi)
             raise peer_timeout(peering)
         if peering.failure is None and vi.state is State.VIP_STATE_CONNECT_PENDING:
             return None
@@ -515,3 +589,33 @@ class Nic(WorkCalls):
             raise peering.failure
         assert vi.joined is not None
         return vi.joined.attributes
+
+    def _cancel_peer_request(self, vi: Endpoint) -> None:
+        """Cancel a VI's peer request; a pending VI becomes idle."""
+        peering, vi.peering = vi.peering, None
+        if peering is not None:
+            self._cluster.kernels[self.node].peers.remove(peering)
+            if vi.state is State.VIP_STATE_CONNECT_PENDING:
+                vi.enter(State.VIP_STATE_IDLE)
+
+    def _join(self, vi: Endpoint, other: Endpoint) -> None:
+        level, mtu = int(vi.attributes.reliability), self._cluster.settings.mtu
+        ends = (vi.node, vi.place), (other.node, other.place)
+        try:
+            connect_ports(self._ports, *ends, level, mtu)
+        except SimulationError as error:
+            raise VipError(Return.VIP_ERROR_RESOURCE, str(error)) from None
+        vi.joined, other.joined = other, vi
+
+    def _check_reachable(self, node: int) -> None:
+        """Check that packets have a route there; none leads back to the own NIC."""
+        if not 0 <= node < len(self._cluster.kernels):
+            raise VipError(Return.VIP_NOT_REACHABLE, f"no node {node}")
+        try:
+            self._cluster.check_path(self.node, node)
+        except SimulationError as error:
+            raise VipError(Return.VIP_NOT_REACHABLE, str(error)) from None
+
+    def _check_waiting(self, request: ConnectionRequest) -> None:
+        if request.answer is not None:
+            raise VipError(Return.VIP_TIMEOUT, "the side that asked has given up")

@@ -400,6 +400,12 @@ class Process(ports.Process):
         await self.settle()
         await super()._free(room)
 
+    async def play(self, program: Coroutine[Any, Any, object]) -> object:
+        """Run a program until the last operation that it asked for has ended."""
+        result = await program
+        await self.settle()
+        return result
+
     # Stores and posts say no more than that they have ended.  So they wait for what the process
     # asks next, and go before it, in one crossing to the driver.
 

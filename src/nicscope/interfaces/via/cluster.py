@@ -267,7 +267,7 @@ class Cluster(Nodes):
         self, program: Callable[[Any], Coroutine[Any, Any, object]], given: Process
     ) -> Coroutine[Any, Any, object]:
         made = called(program, Host(given))
-        play: Any = _play(made, given)
+        play: Any = given.play(made)
         own: Any = made
         play.__name__, given._sim_process.code = own.__name__, own.cr_code
         coroutine: Coroutine[Any, Any, object] = play
@@ -351,10 +351,3 @@ def _delivered(given: str | Delivery, settings: Settings) -> Delivery:
     return msgspec.structs.replace(
         chosen, max_payload=payload, send_buffers=buffers, receive_buffers=buffers
     )
-
-
-async def _play(program: Coroutine[Any, Any, object], process: Process) -> object:
-    """Run a program on its process until the last operation it asked for has ended."""
-    result = await program
-    await process.settle()
-    return result

@@ -20,12 +20,11 @@ import compiled  # noqa: F401 - rates are those of compiled code
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.addr import AHAttr, GlobalRoute
+from nicscope.interfaces.verbs.base import World, use
 from nicscope.interfaces.verbs.cq import CQ
 from nicscope.interfaces.verbs.device import Context
-from nicscope.interfaces.verbs.mr import MR
-from nicscope.interfaces.verbs.pd import PD
+from nicscope.interfaces.verbs.mr import MR, PD
 from nicscope.interfaces.verbs.qp import QP, QPAttr, QPCap, QPInitAttr
-from nicscope.interfaces.verbs.world import World, use
 from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
 from nicscope.interfaces.verbs_device.device import Device
 

@@ -30,7 +30,7 @@ from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.onepass.curve import LruCurve
 from nicscope.drivers.replay import replay
 from nicscope.drivers.translation import OFFSET_STEP
-from nicscope.interfaces.verbs.world import World, use
+from nicscope.interfaces.verbs.base import World, use
 from nicscope.interfaces.verbs_device.device import Device
 from nicscope.interfaces.via import Reliability
 from nicscope.kernel.settings import CHECKED, MODE, WAIT

@@ -58,7 +58,7 @@ def verbs_send() -> Seen:
     """Of two messages the second: its post, and the polls of both ends."""
     import bench_verbs
 
-    from nicscope.interfaces.verbs.world import World, use
+    from nicscope.interfaces.verbs.base import World, use
     from nicscope.interfaces.verbs_device.device import Device
 
     world = World(Device())

@@ -10,9 +10,9 @@ import sys
 from typing import Any
 
 from nicscope.interfaces.verbs import __version__
-from nicscope.interfaces.verbs.alias import Alias
-from nicscope.interfaces.verbs.sockets import exchange
-from nicscope.interfaces.verbs.world import World, here, use
+from nicscope.interfaces.verbs.base import World, here, use
+from nicscope.interfaces.verbs.modules import Alias
+from nicscope.interfaces.verbs.os_emulation import exchange
 
 __all__ = ["World", "__version__", "exchange", "here", "use"]
 

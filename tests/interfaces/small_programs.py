@@ -1,7 +1,7 @@
 """A few messages there and back on every interface, and the cluster that they ran on."""
 
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
-from nicscope.interfaces.verbs_device import codes as verbs
+from nicscope.interfaces.verbs_device import calls as verbs
 from nicscope.interfaces.verbs_device.calls import Caps, Piece, QpState, Receive, Send
 from nicscope.interfaces.verbs_device.device import Device
 from program_results import results_of

@@ -4,7 +4,7 @@ import pytest
 
 from nicscope.interfaces import Cluster
 from nicscope.interfaces.via import Control, Error, Reliability, Return, State, Status, VipError
-from nicscope.interfaces.via.names import SystemInfo
+from nicscope.interfaces.via.descriptor import SystemInfo
 from program_results import results_of
 
 

@@ -16,8 +16,7 @@ from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.addr import AHAttr, GlobalRoute
 from nicscope.interfaces.verbs.cq import CQ, cqe_status_to_str
 from nicscope.interfaces.verbs.device import Context
-from nicscope.interfaces.verbs.mr import MR
-from nicscope.interfaces.verbs.pd import PD
+from nicscope.interfaces.verbs.mr import MR, PD
 from nicscope.interfaces.verbs.qp import QP, QPAttr, QPCap, QPInitAttr
 from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
 from nicscope.studies.latency import Part, Sent, parts_of, prices_of
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.interfaces.verbs.world import World
+    from nicscope.interfaces.verbs.base import World
 
 
 SHARES = ("cpu_share", "nic_share", "bus_share", "link_share")
@@ -460,7 +459,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nicscope.config.platform import Platform
-    from nicscope.interfaces.verbs.world import World
+    from nicscope.interfaces.verbs.base import World
 
     Watch = Callable[[int, int], None]
     Measure = Callable[[World, Question, int, Callable[[], object]], "T"]
@@ -512,7 +511,7 @@ def all_latencies(question: Question, command: Sequence[str], watch: Watch) -> A
 def _measured(
     question: Question, command: Sequence[str], watch: Watch, measure: Measure[T], keep_log: int
 ) -> tuple[list[T], dict[str, Any]]:
-    from nicscope.interfaces.verbs.world import World, use
+    from nicscope.interfaces.verbs.base import World, use
 
     for design in question.designs:
         _device(question, design, 0)  # all of them can be, before the first is measured

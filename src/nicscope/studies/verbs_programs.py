@@ -303,9 +303,9 @@ def report_of_runs(program: str, fabrics: Sequence[Fabric], wanted: Wanted) -> P
 
 def _run(path: Path, arguments: Sequence[str], device: Any, wanted: Wanted) -> VerbsRun:
     from nicscope.drivers.simulate.thread_scheduler import StoppedError
-    from nicscope.interfaces.verbs.alias import importable_as
-    from nicscope.interfaces.verbs.processes import exit_code_of, join_children, system_emulated
-    from nicscope.interfaces.verbs.world import World, use
+    from nicscope.interfaces.verbs.base import World, use
+    from nicscope.interfaces.verbs.modules import importable_as
+    from nicscope.interfaces.verbs.os_emulation import exit_code_of, join_children, system_emulated
 
     world = World(device, name=wanted.device)
     use(world)
@@ -430,9 +430,8 @@ def run_on_nodes(programs: Sequence[NodeProgram], wanted: Wanted) -> VerbsRuns:
 
 
 def _run_nodes(programs: Sequence[NodeProgram], fabric: Fabric, wanted: Wanted) -> list[VerbsRun]:
-    from nicscope.interfaces.verbs.alias import importable_as
-    from nicscope.interfaces.verbs.processes import system_emulated
-    from nicscope.interfaces.verbs.sockets import sockets_emulated
+    from nicscope.interfaces.verbs.modules import importable_as
+    from nicscope.interfaces.verbs.os_emulation import sockets_emulated, system_emulated
 
     random.seed(wanted.seed)
     crew = ProgramGroup(programs, fabric, wanted.device)
@@ -461,7 +460,7 @@ class ProgramGroup:
         self, programs: Sequence[NodeProgram], fabric: Fabric, name: str | None = None
     ) -> None:
         from nicscope.drivers.simulate.thread_scheduler import ScheduledCaller
-        from nicscope.interfaces.verbs.world import World
+        from nicscope.interfaces.verbs.base import World
         from nicscope.interfaces.verbs_device.device import Device
 
         self.programs, self.fabric = programs, fabric
@@ -513,10 +512,12 @@ class ProgramGroup:
         self._modules.leave(node)
 
     def _program(self, node: int) -> Any:
-        from nicscope.interfaces.verbs.base import close_abandoned
-        from nicscope.interfaces.verbs.processes import exit_code_of, join_children
-        from nicscope.interfaces.verbs.sockets import close_all
-        from nicscope.interfaces.verbs.world import bind_world
+        from nicscope.interfaces.verbs.base import bind_world, close_abandoned
+        from nicscope.interfaces.verbs.os_emulation import (
+            close_sockets,
+            exit_code_of,
+            join_children,
+        )
 
         path, main = self.programs[node].path, self._mains[node]
 
@@ -538,7 +539,7 @@ class ProgramGroup:
                 for context in [*self.worlds[node].opened]:  # which hangs in a circle
                     context.close()
                 close_abandoned()
-                close_all()
+                close_sockets()
 
         return run
 

@@ -26,20 +26,34 @@ from nicscope.interfaces.trapeze_endpoint import Counted, Payloads, Sent
 from nicscope.interfaces.unet.active_messages import ActiveMessages
 from nicscope.interfaces.unet.area import Area
 from nicscope.interfaces.unet.endpoint import Placed
-from nicscope.interfaces.via.cluster import Settings
-from nicscope.interfaces.via.completions import ErrorDescriptor
-from nicscope.interfaces.via.connections import ConnectionRequest, Connections, Request
+from nicscope.interfaces.via.agent import Settings
 from nicscope.interfaces.via.descriptor import (
     AddressSegment,
     DataSegment,
     Descriptor,
     PendingDescriptors,
+    VipTimeoutError,
+    Work,
 )
 from nicscope.interfaces.via.descriptor import Region as ViaRegion
 from nicscope.interfaces.via.library import Discovered, MemAttributes, NicAttributes, ViFound
-from nicscope.interfaces.via.names import VipTimeoutError
-from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Ring, Vi, Work
+from nicscope.interfaces.via.vi import Asked as ViAsked
+from nicscope.interfaces.via.vi import (
+    Attributes,
+    CompletionQueue,
+    ConnectionRequest,
+    Kernel,
+    PeerRequest,
+    PeerRequests,
+    RegistrationLimit,
+    Request,
+    Ring,
+    Tags,
+    Vi,
+    WakeupList,
+)
 from nicscope.interfaces.via.vi import Endpoint as ViEndpoint
+from nicscope.interfaces.via.work import ErrorDescriptor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,7 +111,6 @@ NOT_HELD = {
     *(
         Payloads,
         Sent,
-        Connections,
         ConnectionRequest,
         Directory,
         PortOwners,
@@ -105,15 +118,16 @@ NOT_HELD = {
         Asked,
         PortCalls,
     ),
+    *(WakeupList, PeerRequest, PeerRequests, Tags, RegistrationLimit, Kernel, ViAsked),
     *(trapeze.TrapezeRun, Settings, PendingDescriptors, Work, ViEndpoint, Ring, Placed),
 }
 # Some are parts of what programs hold (``ports.memory``, ``vmmc.library``), others act by its calls
 # (``tasks``, the pool of ``trapeze_memory``), and of views the owner is asked at each access.
 NOT_HELD_PARTS = """
-    options buffers ownership programs tasks ways run_report run_timeline trapeze_memory
+    options buffers ownership programs tasks ways run_report run_timeline trapeze_memory work_queues
     ports.memory ports.shared_memory unet.links
     vmmc.directory vmmc.library mini.memory
-    via.agent via.completions via.connections via.library via.program
+    via.agent via.work via.library
 """
 NOT_HELD_MODULES = {f"nicscope.interfaces.{name}" for name in NOT_HELD_PARTS.split()}
 NOT_HELD_MODULES |= {"nicscope.tracebacks"}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.errors import SimulationError, StuckError, WaitTimeoutError
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
-from nicscope.interfaces.via.names import Reliability, Return, VipError
+from nicscope.interfaces.via.descriptor import Reliability, Return, VipError
 from program_results import results_of
 from suite import share
 

@@ -8,7 +8,7 @@ from failures import failure, frames_of_ours, told
 
 from nicscope.errors import NicscopeError, SimulationError, StuckError
 from nicscope.interfaces import trapeze, unet, vmmc
-from nicscope.interfaces.via.names import VipError
+from nicscope.interfaces.via.descriptor import VipError
 from program_results import results_of
 from refusals import assert_named, refused
 

@@ -7,7 +7,7 @@ from failures import failure
 from nicscope.cli.app import main
 from nicscope.errors import WaitTimeoutError
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
-from nicscope.interfaces.via.names import VipError
+from nicscope.interfaces.via.descriptor import VipError
 from program_results import results_of
 
 EVERY = pytest.mark.parametrize("name", FACES)

@@ -9,9 +9,8 @@ from verbs_ends import End
 from verbs_worlds import begun, collected
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
-from nicscope.interfaces.verbs.mr import MR
-from nicscope.interfaces.verbs.pd import PD
-from nicscope.interfaces.verbs.pyverbs_error import PyverbsRDMAError
+from nicscope.interfaces.verbs.base import PyverbsRDMAError
+from nicscope.interfaces.verbs.mr import MR, PD
 from nicscope.interfaces.verbs.qp import QPAttr
 from suite import share
 

@@ -7,6 +7,7 @@ from verbs_ends import refused
 
 from nicscope.interfaces.verbs import librdmacm_enums as cm
 from nicscope.interfaces.verbs.addr import AH
+from nicscope.interfaces.verbs.base import PyverbsRDMAError, PyverbsUserError
 from nicscope.interfaces.verbs.cmid import (
     CMID,
     AddrInfo,
@@ -15,7 +16,6 @@ from nicscope.interfaces.verbs.cmid import (
     ConnParam,
     UDParam,
 )
-from nicscope.interfaces.verbs.pyverbs_error import PyverbsRDMAError, PyverbsUserError
 from nicscope.interfaces.verbs.qp import QPCap, QPInitAttr
 
 

@@ -7,14 +7,13 @@ import os
 import pytest
 from verbs_ends import End, needs, open_context, pair, refused, route
 
+from nicscope.interfaces.verbs import base
 from nicscope.interfaces.verbs import libibverbs_enums as e
-from nicscope.interfaces.verbs import mem_alloc
 from nicscope.interfaces.verbs.addr import AH, GID, AHAttr, GlobalRoute
+from nicscope.interfaces.verbs.base import PyverbsError, PyverbsRDMAError, PyverbsUserError
 from nicscope.interfaces.verbs.cq import CQ, CQEX, CompChannel, CqInitAttrEx
 from nicscope.interfaces.verbs.device import DM, AllocDmAttr, Context
-from nicscope.interfaces.verbs.mr import DMMR, MR, MW, Buf, BufMR, MREx, MWBind, MWBindInfo
-from nicscope.interfaces.verbs.pd import PD
-from nicscope.interfaces.verbs.pyverbs_error import PyverbsError, PyverbsRDMAError, PyverbsUserError
+from nicscope.interfaces.verbs.mr import DMMR, MR, MW, PD, Buf, BufMR, MREx, MWBind, MWBindInfo
 from nicscope.interfaces.verbs.qp import QP, QPAttr, QPCap, QPEx, QPInitAttr, QPInitAttrEx
 from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
 
@@ -340,21 +339,21 @@ def test_a_channel_where_nothing_can_come_does_not_hang(context):
 
 @pytest.mark.usefixtures("device_world")
 def test_memory_is_where_it_was_mapped():
-    address = mem_alloc.mmap(length=8192)
-    mem_alloc.write(address, "abc", 5, 100)
-    assert mem_alloc.read(address, 5, 100) == b"abc\0\0"
-    mem_alloc.madvise(address, 4096)
-    assert mem_alloc.read(address, 3, 100) == bytes(3)
-    mem_alloc.munmap(address, 8192)
+    address = base.mmap(length=8192)
+    base.write(address, "abc", 5, 100)
+    assert base.read(address, 5, 100) == b"abc\0\0"
+    base.madvise(address, 4096)
+    assert base.read(address, 3, 100) == bytes(3)
+    base.munmap(address, 8192)
     with refused("EFAULT"):
-        mem_alloc.read(address, 1)
-    small = [mem_alloc.posix_memalign(24, 64) for _ in range(100)]
+        base.read(address, 1)
+    small = [base.posix_memalign(24, 64) for _ in range(100)]
     assert len({*small}) == 100
     assert all(each % 64 == 0 for each in small)
     for each in small:
-        mem_alloc.free(each)
+        base.free(each)
     with pytest.raises(PyverbsError):
-        mem_alloc.free(small[0])
+        base.free(small[0])
 
 
 @pytest.mark.usefixtures("device_world")

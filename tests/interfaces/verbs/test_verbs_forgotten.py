@@ -11,13 +11,12 @@ from verbs_worlds import collected
 
 import nicscope as ns
 from nicscope.interfaces.verbs import libibverbs_enums as e
+from nicscope.interfaces.verbs.base import World, bind_world
 from nicscope.interfaces.verbs.cq import CQ, CompChannel
 from nicscope.interfaces.verbs.device import DM, AllocDmAttr
-from nicscope.interfaces.verbs.mr import DMMR, MR, MW
-from nicscope.interfaces.verbs.pd import PD
+from nicscope.interfaces.verbs.mr import DMMR, MR, MW, PD
 from nicscope.interfaces.verbs.qp import QP, QPInitAttr
-from nicscope.interfaces.verbs.srq import SRQ, SrqAttr, SrqInitAttr
-from nicscope.interfaces.verbs.world import World, bind_world
+from nicscope.interfaces.verbs.wr import SRQ, SrqAttr, SrqInitAttr
 from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.device import Device
 from oracle.verbs_device import TwinDevice

@@ -9,9 +9,9 @@ import pytest
 from verbs_ends import refused
 
 import nicscope as ns
-from nicscope.interfaces.verbs.alias import importable_as
 from nicscope.interfaces.verbs.cq import CQ, CQEX
 from nicscope.interfaces.verbs.device import Context
+from nicscope.interfaces.verbs.modules import importable_as
 
 AS_TESTS_DO = """
     import errno

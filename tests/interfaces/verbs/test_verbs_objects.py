@@ -6,11 +6,10 @@ import pytest
 from verbs_ends import End, needs, open_context, pair, refused
 
 import nicscope.verbs
+from nicscope.interfaces.verbs import enumerations as texts
 from nicscope.interfaces.verbs import libibverbs_enums as e
-from nicscope.interfaces.verbs import texts
 from nicscope.interfaces.verbs.addr import GID, AHAttr
-from nicscope.interfaces.verbs.alias import importable_as
-from nicscope.interfaces.verbs.base import PyverbsRDMAErrno, inc_rkey
+from nicscope.interfaces.verbs.base import PyverbsRDMAErrno, PyverbsRDMAError, inc_rkey
 from nicscope.interfaces.verbs.cq import CQ, CQEX, WC, CompChannel, CqInitAttrEx, PollCqAttr
 from nicscope.interfaces.verbs.device import (
     get_device_list,
@@ -19,14 +18,14 @@ from nicscope.interfaces.verbs.device import (
     translate_mtu,
     width_to_str,
 )
-from nicscope.interfaces.verbs.mr import MR
-from nicscope.interfaces.verbs.pd import (
+from nicscope.interfaces.verbs.modules import importable_as
+from nicscope.interfaces.verbs.mr import (
+    MR,
     PD,
     ParentDomain,
     ParentDomainContext,
     ParentDomainInitAttr,
 )
-from nicscope.interfaces.verbs.pyverbs_error import PyverbsRDMAError
 from nicscope.interfaces.verbs.qp import QP, QPAttr, QPCap, QPInitAttr
 from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
 
@@ -48,6 +47,32 @@ def test_every_module_is_there_under_both_names_and_is_the_same(name):
     assert ours.__spec__.name.startswith("nicscope.interfaces.verbs")
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("bindings.addr")
+
+
+# What programs import by the module in which rdma-core has it, wherever it lies here.
+NAMES = {
+    "addr": "AH AHAttr GID GRH GlobalRoute",
+    "base": "PyverbsCM PyverbsObject PyverbsRDMAErrno inc_rkey",
+    "cmid": "AddrInfo CMEvent CMEventChannel CMID ConnParam JoinMCAttrEx UDParam",
+    "cq": "CQ CQEX CompChannel CqInitAttrEx PollCqAttr WC WcTmInfo cqe_status_to_str",
+    "device": "AllocDmAttr Context DM Device DeviceAttr GIDEntry PortAttr get_device_list",
+    "mem_alloc": "free madvise malloc mmap munmap posix_memalign read32 read64 writebe32 writebe64",
+    "mr": "Buf BufMR DMMR DmaBufMR MR MREx MW MWBind MWBindInfo",
+    "pd": "PD ParentDomain ParentDomainContext ParentDomainInitAttr",
+    "pyverbs_error": "PyverbsError PyverbsRDMAError PyverbsUserError",
+    "qp": "DataBuffer ECE QP QPAttr QPCap QPEx QPInitAttr QPInitAttrEx QPRateLimitAttr",
+    "srq": "OpsWr SRQ SrqAttr SrqInitAttr SrqInitAttrEx",
+    "tph": "DMAHandle DmaHandleInitAttr",
+    "utils": "access_flags_to_str be64toh gid_str mtu_to_str qp_state_to_str qp_type_to_str",
+    "wr": "RecvWR SGE SendWR",
+    "xrcd": "XRCD XRCDInitAttr",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_programs_import_from_a_module_is_there(name):
+    module = importlib.import_module(f"nicscope.verbs.{name}")
+    assert [each for each in NAMES[name].split() if not hasattr(module, each)] == []
 
 
 def test_what_is_not_there_is_told_by_its_own_name():

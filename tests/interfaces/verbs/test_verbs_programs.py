@@ -12,7 +12,7 @@ import pytest
 import nicscope as ns
 from nicscope.cli.app import main
 from nicscope.errors import NicscopeError
-from nicscope.interfaces.verbs.processes import HUGE_PAGES, system_emulated
+from nicscope.interfaces.verbs.os_emulation import HUGE_PAGES, system_emulated
 from nicscope.studies.programs import ProgramError
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "verbs_pingpong.py"

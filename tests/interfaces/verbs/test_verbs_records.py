@@ -11,7 +11,7 @@ import nicscope as ns
 from nicscope.cli.app import main
 from nicscope.errors import DesignError
 from nicscope.interfaces.verbs.enumerations import names_of
-from nicscope.interfaces.verbs_device import codes
+from nicscope.interfaces.verbs_device import calls
 from nicscope.studies.verbs_programs import TOPOLOGIES, topology_named
 
 PINGPONG = ["examples/verbs_pingpong.py", "2"]
@@ -30,8 +30,8 @@ def called(events):
 
 def test_a_request_is_called_what_a_program_calls_it():
     names = names_of("libibverbs_enums")
-    assert {names[f"IBV_WR_{name}"] for name in codes.NAMES.values()} == {*codes.NAMES}
-    assert {*codes.NAMES} == {*codes.OF_REQUEST}
+    assert {names[f"IBV_WR_{name}"] for name in calls.NAMES.values()} == {*calls.NAMES}
+    assert {*calls.NAMES} == {*calls.OF_REQUEST}
 
 
 def test_a_packet_is_named_by_queue_pair_opcode_and_wr_id(tmp_path):

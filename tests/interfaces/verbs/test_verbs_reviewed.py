@@ -6,17 +6,22 @@ import pytest
 from verbs_ends import End, open_context, pair, refused
 
 from nicscope.drivers.simulate.ports.build import HostSize
+from nicscope.interfaces.verbs import base
 from nicscope.interfaces.verbs import libibverbs_enums as e
-from nicscope.interfaces.verbs import mem_alloc
-from nicscope.interfaces.verbs.base import inc_rkey
+from nicscope.interfaces.verbs.base import PyverbsUserError, World, inc_rkey, use
 from nicscope.interfaces.verbs.cmid import CMID
 from nicscope.interfaces.verbs.cq import CQ, CQEX, CqInitAttrEx
-from nicscope.interfaces.verbs.mr import MR, MW, MWBindInfo
-from nicscope.interfaces.verbs.pd import PD, ParentDomain, ParentDomainContext, ParentDomainInitAttr
-from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
+from nicscope.interfaces.verbs.modules import CONTENTS, FlowAttr
+from nicscope.interfaces.verbs.mr import (
+    MR,
+    MW,
+    PD,
+    MWBindInfo,
+    ParentDomain,
+    ParentDomainContext,
+    ParentDomainInitAttr,
+)
 from nicscope.interfaces.verbs.qp import ECE, QP, QPAttr, QPCap, QPEx, QPInitAttr, QPInitAttrEx
-from nicscope.interfaces.verbs.unsupported import MODULES, FlowAttr
-from nicscope.interfaces.verbs.world import World, use
 from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
 from nicscope.interfaces.verbs_device.calls import Refused
 from nicscope.interfaces.verbs_device.device import Device
@@ -83,7 +88,7 @@ def test_queues_of_what_was_refused_go_back_to_the_program(world, monkeypatch):
     given, back = [], []
 
     def allocate(_domain, _context, size, alignment, _kind):
-        given.append(mem_alloc.posix_memalign(size, alignment))
+        given.append(base.posix_memalign(size, alignment))
         return given[-1]
 
     def free(_domain, _context, address, _kind):
@@ -119,7 +124,7 @@ def test_ends_of_connections_answer_what_is_not_built():
 
 
 def test_rules_of_steering_collect_what_they_look_at():
-    rule, header = FlowAttr(num_of_specs=1), MODULES["spec"]["EthSpec"](ether_type=0x800)
+    rule, header = FlowAttr(num_of_specs=1), CONTENTS["spec"]["EthSpec"](ether_type=0x800)
     rule.specs.append(header)
     assert rule.specs == [header]
     assert FlowAttr().specs == []
@@ -197,9 +202,9 @@ def test_memory_unmapped_under_a_region_comes_back_with_its_end(small_world):
     world, pages = small_world
     pd, page = PD(open_context(world)), 4096
     for _ in range(3):
-        address = mem_alloc.mmap(length=page * (pages // 2))
+        address = base.mmap(length=page * (pages // 2))
         region = MR(pd, 64 * page, e.IBV_ACCESS_LOCAL_WRITE, address=address)
-        mem_alloc.munmap(address, page * (pages // 2))
+        base.munmap(address, page * (pages // 2))
         region.close()
 
 

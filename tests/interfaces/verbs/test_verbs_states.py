@@ -5,9 +5,8 @@ from verbs_ends import QKEY, End, needs, open_context, pair, refused, route
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.cq import CQ
-from nicscope.interfaces.verbs.pd import PD
-from nicscope.interfaces.verbs.qp import QP, QPAttr, QPInitAttr
-from nicscope.interfaces.verbs.qp_attr import EVERY, table, transition_errno
+from nicscope.interfaces.verbs.mr import PD
+from nicscope.interfaces.verbs.qp import EVERY, QP, QPAttr, QPInitAttr, table, transition_errno
 
 STATE = int(e.IBV_QP_STATE)
 RESET, INIT, RTR, RTS, SQD, SQE, ERR = range(7)
@@ -117,7 +116,7 @@ def test_the_state_that_one_believes_in_is_compared(device_world):
 @pytest.mark.parametrize("allowed", [True, False])
 def test_a_key_of_the_system_takes_its_rights(twin_world, monkeypatch, allowed):
     needs(twin_world, kinds=[e.IBV_QPT_UD])
-    monkeypatch.setattr("nicscope.interfaces.verbs.qp_attr.may_use_raw", lambda: allowed)
+    monkeypatch.setattr("nicscope.interfaces.verbs.qp.may_use_raw", lambda: allowed)
     left = End(twin_world, e.IBV_QPT_UD)
     attr = left.attr(left, qkey=QKEY | 1 << 31)
     if allowed:

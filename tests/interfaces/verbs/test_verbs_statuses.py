@@ -3,11 +3,10 @@
 import pytest
 from verbs_ends import QKEY, End, needs, pair, route
 
+from nicscope.interfaces.verbs import base
 from nicscope.interfaces.verbs import libibverbs_enums as e
-from nicscope.interfaces.verbs import mem_alloc
 from nicscope.interfaces.verbs.addr import AH
-from nicscope.interfaces.verbs.mr import MR, MW, MWBind, MWBindInfo
-from nicscope.interfaces.verbs.pd import PD
+from nicscope.interfaces.verbs.mr import MR, MW, PD, MWBind, MWBindInfo
 from nicscope.interfaces.verbs.qp import QPAttr
 from nicscope.interfaces.verbs.wr import SendWR
 
@@ -338,10 +337,10 @@ def test_a_datagram_is_one_packet(world):
 
 def test_memory_that_was_given_back_stays_registered(world):
     left, right = pair(world)
-    address = mem_alloc.mmap(length=4096)
+    address = base.mmap(length=4096)
     region = MR(left.pd, 4096, LOCAL, address=address)
-    mem_alloc.write(address, b"pinned", 6)
-    mem_alloc.munmap(address, 4096)
+    base.write(address, b"pinned", 6)
+    base.munmap(address, 4096)
     right.receive()
     left.send(6, address - left.mr.buf, lkey=region.lkey)
     assert (left.completion().status, right.completion().status) == (0, 0)

@@ -7,14 +7,12 @@ import pytest
 from verbs_ends import ALL, End, open_context
 from verbs_worlds import collected
 
+from nicscope.interfaces.verbs import base
 from nicscope.interfaces.verbs import libibverbs_enums as e
-from nicscope.interfaces.verbs import mem_alloc
+from nicscope.interfaces.verbs.base import PyverbsError, PyverbsRDMAError, World, use
 from nicscope.interfaces.verbs.device import DM, AllocDmAttr
-from nicscope.interfaces.verbs.mr import DMMR, MR, MW, MWBind, MWBindInfo
-from nicscope.interfaces.verbs.pd import PD
-from nicscope.interfaces.verbs.pyverbs_error import PyverbsError, PyverbsRDMAError
+from nicscope.interfaces.verbs.mr import DMMR, MR, MW, PD, MWBind, MWBindInfo
 from nicscope.interfaces.verbs.qp import QPAttr
-from nicscope.interfaces.verbs.world import World, use
 from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
 from nicscope.interfaces.verbs_device.device import Device
 from nicscope.interfaces.verbs_device.fabric import SIZE as SIZE_OF_NIC
@@ -183,7 +181,7 @@ def test_a_gust_of_hostile_verbs_reaches_nothing(design):
 
 def test_a_server_that_leaks_registrations_ends_with_enomem_and_goes_on_when_it_closes_them():
     world = world_of(size=msgspec.structs.replace(SIZE_OF_NIC, regions=64))
-    pd, address, leaked = PD(open_context(world)), mem_alloc.mmap(length=SIZE), []
+    pd, address, leaked = PD(open_context(world)), base.mmap(length=SIZE), []
 
     def leak():
         while True:

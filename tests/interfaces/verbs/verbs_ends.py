@@ -6,11 +6,10 @@ import pytest
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.addr import AH, AHAttr, GlobalRoute
+from nicscope.interfaces.verbs.base import PyverbsRDMAError
 from nicscope.interfaces.verbs.cq import CQ
 from nicscope.interfaces.verbs.device import Context
-from nicscope.interfaces.verbs.mr import MR
-from nicscope.interfaces.verbs.pd import PD
-from nicscope.interfaces.verbs.pyverbs_error import PyverbsRDMAError
+from nicscope.interfaces.verbs.mr import MR, PD
 from nicscope.interfaces.verbs.qp import QP, QPAttr, QPCap, QPInitAttr
 from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
 

@@ -3,7 +3,7 @@
 import gc
 from contextlib import contextmanager
 
-from nicscope.interfaces.verbs.world import World, use
+from nicscope.interfaces.verbs.base import World, use
 from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.device import Device
 from oracle.verbs_device import TwinDevice

@@ -1,18 +1,18 @@
 """Two queue pairs of one device, connected with each other, and memory for both."""
 
-from nicscope.interfaces.verbs_device import codes
+from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.calls import Caps, Piece, QpState, Receive, Send
 from nicscope.interfaces.verbs_device.device import Device
 
 PAGE = 4096
 ROOM = 2 * PAGE
 ALL = (
-    codes.LOCAL_WRITE
-    | codes.REMOTE_WRITE
-    | codes.REMOTE_READ
-    | codes.REMOTE_ATOMIC
-    | codes.FLUSH_GLOBAL
-    | codes.FLUSH_PERSISTENT
+    calls.LOCAL_WRITE
+    | calls.REMOTE_WRITE
+    | calls.REMOTE_READ
+    | calls.REMOTE_ATOMIC
+    | calls.FLUSH_GLOBAL
+    | calls.FLUSH_PERSISTENT
 )
 MODEST = {"timeout": 8, "retry": 2, "rnr_retry": 2, "min_rnr_timer": 1}
 POLLS = 400
@@ -22,7 +22,7 @@ LITTLE = Caps(1, 1, 1, 1, 0)
 class World:
     """A device, pairs ``one`` and ``other``, a completion queue and a region of each."""
 
-    def __init__(self, design="vmmc-interrupt", *, kind=codes.RC, depth=8, access=ALL, **options):
+    def __init__(self, design="vmmc-interrupt", *, kind=calls.RC, depth=8, access=ALL, **options):
         self.device = device = Device(design, **options)
         self.pd = device.open_pd()
         self.cqs = [device.make_cq(256).handle for _ in range(2)]
@@ -34,7 +34,7 @@ class World:
             self.at.append(address)
             self.regions.append(region)
 
-    def pair(self, i, caps=LITTLE, kind=codes.RC, signals=True):
+    def pair(self, i, caps=LITTLE, kind=calls.RC, signals=True):
         """A further pair, with the completion queue of pair ``i``."""
         cq = self.cqs[i]
         return self.device.make_qp(self.pd, kind, cq, cq, 0, caps, signals).number
@@ -49,7 +49,7 @@ class World:
         """Both pairs to RTS; each expects packets numbered ``off`` past the other's."""
         attributes = MODEST | changes
         for i, pair in enumerate(self.pairs):
-            for state in (codes.INIT, codes.RTR, codes.RTS):
+            for state in (calls.INIT, calls.RTR, calls.RTS):
                 asked = QpState(
                     state,
                     access,
@@ -65,10 +65,10 @@ class World:
         """A stretch of the memory of pair ``i``."""
         return Piece(self.at[i] + offset, length, self.regions[i].lkey)
 
-    def send(self, i, wr_id, length=16, opcode=codes.WR_SEND, offset=0, **more):
+    def send(self, i, wr_id, length=16, opcode=calls.WR_SEND, offset=0, **more):
         """Post a request of the pair's own memory."""
         pieces = more.pop("pieces", (self.piece(i, length, offset),))
-        flags = more.pop("flags", codes.SIGNALED)
+        flags = more.pop("flags", calls.SIGNALED)
         self.device.post_send(self.pairs[i], Send(wr_id, opcode, pieces, flags, **more))
 
     def to_other(self, wr_id, opcode, length=16, offset=0, **more):

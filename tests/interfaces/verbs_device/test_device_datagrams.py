@@ -3,11 +3,11 @@
 import device_world as world
 import pytest
 
-from nicscope.interfaces.verbs_device import codes
+from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.calls import Caps, Piece, QpState, Receive, Refused, UdTarget
 from nicscope.interfaces.verbs_device.fabric import HEADER
 
-OK = codes.SUCCESS
+OK = calls.SUCCESS
 KEY = 0x11111111
 GID = bytes.fromhex("fe800000000000000000000000000001")
 OF_V4 = bytes(10) + b"\xff\xff" + bytes((10, 0, 0, 1))
@@ -16,9 +16,9 @@ CAPS = Caps(8, 8, 4, 4, 0)
 
 def datagrams(**more):
     """Two pairs that send datagrams."""
-    two = world.World(kind=codes.UD, **more)
+    two = world.World(kind=calls.UD, **more)
     for pair in two.pairs:
-        for state in (codes.INIT, codes.RTR, codes.RTS):
+        for state in (calls.INIT, calls.RTR, calls.RTS):
             two.device.modify_qp(pair, QpState(state, qkey=KEY))
     return two
 
@@ -32,11 +32,11 @@ def test_a_datagram_comes_behind_a_header_that_says_whence():
     two = datagrams()
     two.device.write(two.at[0], b"datagram")
     two.receive(1, 7, 100)
-    two.send(0, 1, 8, codes.WR_SEND_IMM, imm=5, ud=to(two))
+    two.send(0, 1, 8, calls.WR_SEND_IMM, imm=5, ud=to(two))
     assert two.statuses(0) == [(1, OK)]
     (came,) = two.ended(1)
     assert (came.status, came.byte_len, came.src_qp) == (OK, 8 + HEADER, two.pairs[0])
-    assert (came.wc_flags, came.imm_data) == (codes.WITH_GRH | codes.WITH_IMM, 5)
+    assert (came.wc_flags, came.imm_data) == (calls.WITH_GRH | calls.WITH_IMM, 5)
     found = two.device.read(two.at[1], 48)
     assert found == bytes((0x60, 0, 0, 0, 0, 8, 0x1B, 64)) + GID + GID + b"datagram"
 
@@ -58,11 +58,11 @@ def test_a_header_of_version_4_is_the_latter_half_and_sums_up():
 def test_a_datagram_for_a_pair_that_takes_none_is_sent_all_the_same():
     two = datagrams()
     two.receive(1, 7, 100)
-    two.device.modify_qp(two.pairs[1], QpState(codes.RESET))
+    two.device.modify_qp(two.pairs[1], QpState(calls.RESET))
     two.send(0, 1, 8, ud=to(two))
     assert two.statuses(0) == [(1, OK)]
     assert two.device.poll(two.cqs[1], 1) == []
-    assert two.states()[0] == codes.RTS
+    assert two.states()[0] == calls.RTS
 
 
 def test_a_key_with_its_top_bit_set_means_the_pairs_own():
@@ -77,7 +77,7 @@ def test_a_receive_without_room_for_the_header_is_too_short():
     two.receive(1, 7, HEADER + 7)
     two.send(0, 1, 8, ud=to(two))
     assert two.statuses(0) == [(1, OK)]
-    assert two.statuses(1) == [(7, codes.LOC_LEN_ERR)]
+    assert two.statuses(1) == [(7, calls.LOC_LEN_ERR)]
 
 
 def test_an_error_stops_sending_until_the_pair_is_told_to_go_on():
@@ -86,9 +86,9 @@ def test_an_error_stops_sending_until_the_pair_is_told_to_go_on():
         two.receive(1, 70 + number, 100)
     two.send(0, 1, 4097, ud=to(two))
     two.send(0, 2, 8, ud=to(two))
-    assert two.statuses(0, 2) == [(1, codes.LOC_LEN_ERR), (2, codes.WR_FLUSH_ERR)]
-    assert two.states() == [codes.SQE, codes.RTS]
-    two.device.modify_qp(two.pairs[0], QpState(codes.RTS, qkey=KEY))
+    assert two.statuses(0, 2) == [(1, calls.LOC_LEN_ERR), (2, calls.WR_FLUSH_ERR)]
+    assert two.states() == [calls.SQE, calls.RTS]
+    two.device.modify_qp(two.pairs[0], QpState(calls.RTS, qkey=KEY))
     two.send(0, 3, 8, ud=to(two))
     assert two.statuses(0) == [(3, OK)]
     assert two.statuses(1) == [(70, OK)]
@@ -111,7 +111,7 @@ def test_pairs_draw_receives_from_one_queue_which_tells_when_few_are_left():
     two = world.World()
     queue, _ = sharing(two)
     cq = two.cqs[1]
-    two.pairs[1] = two.device.make_qp(two.pd, codes.RC, cq, cq, queue.handle, CAPS, True).number
+    two.pairs[1] = two.device.make_qp(two.pd, calls.RC, cq, cq, queue.handle, CAPS, True).number
     two.connect(rnr_retry=7)
     with pytest.raises(Refused, match="EINVAL"):
         two.receive(1, 7)
@@ -123,7 +123,7 @@ def test_pairs_draw_receives_from_one_queue_which_tells_when_few_are_left():
         two.send(0, number)
     assert two.statuses(1, 2) == [(5, OK), (6, OK)]
     found = two.device.next_async_event([], [], [queue.handle])
-    assert tuple(found) == (codes.EVENT_SRQ_LIMIT, queue.handle)
+    assert tuple(found) == (calls.EVENT_SRQ_LIMIT, queue.handle)
     assert two.device.srq_read_limit(queue.handle) == 0
     give(two, queue, 9)
     assert two.statuses(1) == [(9, OK)]
@@ -139,8 +139,8 @@ def test_a_sender_names_the_queue_whose_completions_tell_of_its_message():
     device, domain = two.device, two.device.make_xrcd()
     one, one_cq = sharing(two, domain)
     other, other_cq = sharing(two, domain)
-    sender = device.make_qp(two.pd, codes.XRC_SEND, two.cqs[0], 0, 0, CAPS, True).number
-    taker = device.make_qp(0, codes.XRC_RECV, 0, 0, 0, CAPS, True, domain).number
+    sender = device.make_qp(two.pd, calls.XRC_SEND, two.cqs[0], 0, 0, CAPS, True).number
+    taker = device.make_qp(0, calls.XRC_RECV, 0, 0, 0, CAPS, True, domain).number
     two.pairs = [sender, taker]
     two.connect()
     give(two, one, 1, 2)
@@ -152,7 +152,7 @@ def test_a_sender_names_the_queue_whose_completions_tell_of_its_message():
         found = device.poll(cq, 8) + device.poll(cq, 8)
         assert [each.wr_id for each in found] == wanted
         assert {each.qp_num for each in found} == {taker}
-    two.to_other(9, codes.WR_WRITE, srqn=one.number)
+    two.to_other(9, calls.WR_WRITE, srqn=one.number)
     assert two.statuses(0) == [(9, OK)]
     with pytest.raises(Refused, match="EBUSY"):
         device.free_xrcd(domain)

@@ -7,40 +7,40 @@ import msgspec
 import pytest
 
 from nicscope.errors import DesignError
-from nicscope.interfaces.verbs_device import codes
+from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.calls import QpState, Refused
 from nicscope.interfaces.verbs_device.fabric import SIZE
 from nicscope.interfaces.verbs_device.queues import EMPTY_POLL_PS
 
-OK = codes.SUCCESS
+OK = calls.SUCCESS
 
 
 def test_an_armed_queue_tells_once_of_what_comes_behind():
     two = world.World().connect()
-    two.to_other(1, codes.WR_WRITE)
+    two.to_other(1, calls.WR_WRITE)
     assert two.statuses(0) == [(1, OK)]
     two.device.arm(two.cqs[0], False)
     assert two.device.next_cq_event([two.cqs[0]]) is None  # nothing is under way
-    two.to_other(2, codes.WR_WRITE)
+    two.to_other(2, calls.WR_WRITE)
     assert two.device.next_cq_event(two.cqs) == two.cqs[0]
     assert two.device.next_cq_event(two.cqs) is None
     assert two.statuses(0) == [(2, OK)]
 
 
-@pytest.mark.parametrize("flags", [codes.SIGNALED, codes.SIGNALED | codes.SOLICITED])
+@pytest.mark.parametrize("flags", [calls.SIGNALED, calls.SIGNALED | calls.SOLICITED])
 def test_who_waits_for_what_is_solicited_hears_of_nothing_else(flags):
     two = world.World().connect()
     two.receive(1, 7)
     two.device.arm(two.cqs[1], True)
     two.send(0, 1, flags=flags)
     found = two.device.next_cq_event([two.cqs[1]])
-    assert found == (two.cqs[1] if flags & codes.SOLICITED else None)
+    assert found == (two.cqs[1] if flags & calls.SOLICITED else None)
 
 
 def test_an_error_is_urgent():
     two = world.World().connect()
     two.device.arm(two.cqs[0], True)
-    two.to_other(1, codes.WR_WRITE, rkey=0)
+    two.to_other(1, calls.WR_WRITE, rkey=0)
     assert two.device.next_cq_event([two.cqs[0]]) == two.cqs[0]
 
 
@@ -105,7 +105,7 @@ def test_a_pair_that_is_collected_amid_an_operation_is_closed_behind_it():
     try:
         for number in range(10):
             Owner()
-            two.to_other(number, codes.WR_WRITE)
+            two.to_other(number, calls.WR_WRITE)
             two.receive(1, number)
             assert two.statuses(0) == [(number, OK)]
     finally:
@@ -134,10 +134,10 @@ def test_pairs_are_made_and_given_back_without_end():
     for _ in range(20):
         number = two.pair(0)
         numbers.add(number)
-        two.device.modify_qp(number, QpState(codes.INIT))
+        two.device.modify_qp(number, QpState(calls.INIT))
         two.device.free_qp(number)
     assert len(numbers) == 20
-    kept = two.device.make_qp(two.pd, codes.RC, two.cqs[0], two.cqs[0], 0, world.LITTLE, True)
+    kept = two.device.make_qp(two.pd, calls.RC, two.cqs[0], two.cqs[0], 0, world.LITTLE, True)
     assert kept.caps == world.LITTLE
     with pytest.raises(Refused, match="ENOMEM"):
         two.pair(0)
@@ -152,32 +152,32 @@ def test_a_design_whose_host_serves_ports_is_refused():
 def test_a_pair_that_drains_says_when_nothing_more_is_under_way(many):
     two = world.World().connect()
     for number in range(many):
-        two.to_other(number, codes.WR_READ, 4000)
-    two.device.modify_qp(two.pairs[0], QpState(codes.SQD, tells_drained=True))
-    two.to_other(9, codes.WR_WRITE)
-    assert two.event() == (codes.EVENT_SQ_DRAINED, two.pairs[0])
+        two.to_other(number, calls.WR_READ, 4000)
+    two.device.modify_qp(two.pairs[0], QpState(calls.SQD, tells_drained=True))
+    two.to_other(9, calls.WR_WRITE)
+    assert two.event() == (calls.EVENT_SQ_DRAINED, two.pairs[0])
     assert two.statuses(0, many) == [(number, OK) for number in range(many)]
     assert two.event() is None
-    two.device.modify_qp(two.pairs[0], QpState(codes.RTS))
+    two.device.modify_qp(two.pairs[0], QpState(calls.RTS))
     assert two.statuses(0) == [(9, OK)]
 
 
-@pytest.mark.parametrize("state", [codes.RTS, codes.RESET])
+@pytest.mark.parametrize("state", [calls.RTS, calls.RESET])
 def test_a_pair_that_drains_no_more_says_nothing(state):
     two = world.World().connect()
-    two.to_other(1, codes.WR_READ, 4000)
-    two.device.modify_qp(two.pairs[0], QpState(codes.SQD, tells_drained=True))
+    two.to_other(1, calls.WR_READ, 4000)
+    two.device.modify_qp(two.pairs[0], QpState(calls.SQD, tells_drained=True))
     two.device.modify_qp(two.pairs[0], QpState(state))
     assert two.event() is None
 
 
 def test_a_drained_pair_can_be_given_other_patience():
     two = world.World().connect()
-    asked = two.device.pair_of(two.pairs[0]).attributes
-    for state in (codes.SQD, codes.SQD, codes.RTS):
+    asked = two.device._pairs[two.pairs[0]].attributes
+    for state in (calls.SQD, calls.SQD, calls.RTS):
         two.device.modify_qp(two.pairs[0], asked._replace(state=state, timeout=4, retry=0))
-    two.device.modify_qp(two.pairs[1], QpState(codes.RESET))
+    two.device.modify_qp(two.pairs[1], QpState(calls.RESET))
     begin = two.device.now_ns
-    two.to_other(1, codes.WR_WRITE)
-    assert two.statuses(0) == [(1, codes.RETRY_EXC_ERR)]
+    two.to_other(1, calls.WR_WRITE)
+    assert two.statuses(0) == [(1, calls.RETRY_EXC_ERR)]
     assert two.device.now_ns - begin < 2 * 4_096 * 2**4

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nicscope.config.design import load_design, with_values
 from nicscope.errors import DesignError, PlatformError
-from nicscope.interfaces.verbs_device import codes
+from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.calls import Piece, Refused
 from nicscope.interfaces.verbs_device.device import Device
 from oracle.replay import replay
@@ -26,7 +26,7 @@ SECOND = {
     "of both": {"l1_entries": 16, "l1_ways": 2, "mpt_l1_entries": 4, "mpt_l1_ways": 4},
     "shared": {"l1_entries": 16, "l1_ways": 4, "l1_shared": True},
 }
-KINDS = {"send": codes.WR_SEND, "write": codes.WR_WRITE, "read": codes.WR_READ}
+KINDS = {"send": calls.WR_SEND, "write": calls.WR_WRITE, "read": calls.WR_READ}
 A_WHILE_PS = 2_000_000_000  # in which every packet is acknowledged
 
 
@@ -81,9 +81,9 @@ class Twins:
             self.world.to_other(self.done, KINDS[kind], **more)
         if kind == "read":
             ends.reverse()  # the other side's is read, then the answer is stored
-        assert self.world.statuses(0) == [(self.done, codes.SUCCESS)]
+        assert self.world.statuses(0) == [(self.done, calls.SUCCESS)]
         if kind == "send":
-            assert self.world.statuses(1) == [(self.done, codes.SUCCESS)]
+            assert self.world.statuses(1) == [(self.done, calls.SUCCESS)]
         assert self.device.read(target, BYTES) == fresh
         for region, address in ends:
             self.nic.use(region.handle, address // PAGE)
@@ -163,8 +163,8 @@ def test_each_entry_that_is_read_makes_a_message_that_much_later():
         begun, before = two.device.now_ps, fetches(two.device)
         two.receive(1, number, BYTES)
         two.send(0, number, BYTES)
-        assert two.statuses(1) == [(number, codes.SUCCESS)]
-        assert two.statuses(0) == [(number, codes.SUCCESS)]
+        assert two.statuses(1) == [(number, calls.SUCCESS)]
+        assert two.statuses(0) == [(number, calls.SUCCESS)]
         took.append(two.device.now_ps - begun)
         read.append(fetches(two.device) - before)
     assert read == [4, 0, 0]
@@ -191,7 +191,7 @@ def test_each_packet_of_a_message_looks_its_region_up(kind, mtu, looked_up):
     else:
         more = {"remote_address": ends[1][0], "rkey": ends[1][1].rkey}
         two.to_other(1, KINDS[kind], pieces=(piece,), **more)
-    assert two.statuses(0) == [(1, codes.SUCCESS)]
+    assert two.statuses(0) == [(1, calls.SUCCESS)]
     assert two.device.read(ends[kind != "read"][0], length) == raw
     counts = two.device.fabric.counts(0)
     assert counts["mpt_lookups"] == looked_up
@@ -206,16 +206,16 @@ def test_what_is_registered_again_is_where_it_is_then():
     between = device.map(8 * page)
     device.write(between, bytes(8 * page))
     for number in range(4):
-        two.to_other(number, codes.WR_WRITE, remote_address=old, rkey=region.rkey)
-        assert two.statuses(0) == [(number, codes.SUCCESS)]
+        two.to_other(number, calls.WR_WRITE, remote_address=old, rkey=region.rkey)
+        assert two.statuses(0) == [(number, calls.SUCCESS)]
         device._spend(A_WHILE_PS)
         device.deregister(region.handle)
         device.drop(old, page)
         device.write(between + number * page, b"b" * page)  # has the frame, maybe
         region = device.register(two.pd, old, page, old, world.ALL)
         device.write(two.at[0], bytes([number]) * BYTES)
-        two.to_other(number, codes.WR_WRITE, remote_address=old, rkey=region.rkey)
-        assert two.statuses(0) == [(number, codes.SUCCESS)]
+        two.to_other(number, calls.WR_WRITE, remote_address=old, rkey=region.rkey)
+        assert two.statuses(0) == [(number, calls.SUCCESS)]
         assert device.read(old, BYTES) == bytes([number]) * BYTES
     assert device.read(between, 4 * page) == b"b" * 4 * page
     assert device.fabric.counts(0)["entries_invalidated"] >= 2 * 4
@@ -229,14 +229,14 @@ def test_a_page_that_is_registered_beside_a_cached_one_is_in_its_line():
         pass
     first = device.map(2 * PAGE)
     regions = [device.register(two.pd, first, PAGE, first, world.ALL)]
-    two.to_other(0, codes.WR_WRITE, remote_address=first, rkey=regions[0].rkey)
-    assert two.statuses(0) == [(0, codes.SUCCESS)]
+    two.to_other(0, calls.WR_WRITE, remote_address=first, rkey=regions[0].rkey)
+    assert two.statuses(0) == [(0, calls.SUCCESS)]
     second = first + PAGE
     regions.append(device.register(two.pd, second, PAGE, second, world.ALL))
     missed = device.fabric.counts(0)["mtt_l0_misses"]
     device.write(two.at[0], b"x" * BYTES)
-    two.to_other(1, codes.WR_WRITE, remote_address=second, rkey=regions[1].rkey)
-    assert two.statuses(0) == [(1, codes.SUCCESS)]
+    two.to_other(1, calls.WR_WRITE, remote_address=second, rkey=regions[1].rkey)
+    assert two.statuses(0) == [(1, calls.SUCCESS)]
     assert device.read(second, BYTES) == b"x" * BYTES
     assert device.fabric.counts(0)["mtt_l0_misses"] == missed
 
@@ -245,9 +245,9 @@ def test_what_is_not_registered_is_no_ones_to_reach():
     two = world.World(of()).connect()
     region = two.regions[1]
     two.device.deregister(region.handle)
-    two.to_other(1, codes.WR_WRITE)
+    two.to_other(1, calls.WR_WRITE)
     [(_, status)] = two.statuses(0)
-    assert status == codes.REM_ACCESS_ERR
+    assert status == calls.REM_ACCESS_ERR
 
 
 def test_memory_is_pinned_when_it_is_registered_and_not_on_demand():
@@ -255,7 +255,7 @@ def test_memory_is_pinned_when_it_is_registered_and_not_on_demand():
     assert not device.facts.on_demand
     pd, address = device.open_pd(), device.map(PAGE)
     with pytest.raises(Refused) as error:
-        device.register(pd, address, PAGE, address, codes.ON_DEMAND)
+        device.register(pd, address, PAGE, address, calls.ON_DEMAND)
     assert error.value.errno == errno.EOPNOTSUPP
     region = device.register(pd, address, PAGE, address, 0)
     assert device.bill().pins == 1

@@ -11,13 +11,13 @@ import device_world as world
 import pytest
 
 from nicscope.drivers.simulate.ports.build import Faults
-from nicscope.interfaces.verbs_device import codes
+from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.calls import Piece, QpState
 
 AREAS, SIZE = 5, 2 * world.PAGE
 PATIENT = {"timeout": 8, "retry": 7, "rnr_retry": 7}
-STATUSES = {codes.SUCCESS, codes.LOC_PROT_ERR, codes.WR_FLUSH_ERR} | {
-    *(codes.REM_INV_REQ_ERR, codes.REM_ACCESS_ERR, codes.REM_OP_ERR, codes.RETRY_EXC_ERR)
+STATUSES = {calls.SUCCESS, calls.LOC_PROT_ERR, calls.WR_FLUSH_ERR} | {
+    *(calls.REM_INV_REQ_ERR, calls.REM_ACCESS_ERR, calls.REM_OP_ERR, calls.RETRY_EXC_ERR)
 }
 STEPS = ("register", "deregister", "deregister", "move", "drop", "poll", *["post"] * 5)
 
@@ -34,7 +34,7 @@ class Area:
 class Storm:
     def __init__(self, seed, design, loss, on_demand):
         self.draw = random.Random(seed)
-        self.access = world.ALL | codes.ON_DEMAND * on_demand
+        self.access = world.ALL | calls.ON_DEMAND * on_demand
         faults = Faults(seed=seed, loss=loss, duplication=loss / 2, reordering=loss / 2)
         self.two = world.World(design, depth=16, faults=faults, access=self.access)
         self.device, self.on_demand, self.posted = self.two.device, on_demand, 0
@@ -47,11 +47,11 @@ class Storm:
         for each in self.areas:
             if each.region is None:
                 assert self.device.read(each.at, SIZE) == each.kept
-        if codes.ERR in self.two.states():
+        if calls.ERR in self.two.states():
             for i in (0, 1):
                 self.poll(None, i)
             for pair in self.two.pairs:
-                self.device.modify_qp(pair, QpState(codes.RESET))
+                self.device.modify_qp(pair, QpState(calls.RESET))
             self.two.connect(**PATIENT)
 
     def register(self, area):
@@ -88,10 +88,10 @@ class Storm:
             return
         self.posted += 1
         draw, two = self.draw, self.two
-        opcode = draw.choice((codes.WR_WRITE, codes.WR_READ, codes.WR_SEND, codes.WR_FETCH_ADD))
-        length = 8 if opcode == codes.WR_FETCH_ADD else draw.choice((1, 100, 5000, SIZE))
+        opcode = draw.choice((calls.WR_WRITE, calls.WR_READ, calls.WR_SEND, calls.WR_FETCH_ADD))
+        length = 8 if opcode == calls.WR_FETCH_ADD else draw.choice((1, 100, 5000, SIZE))
         piece = Piece(area.at, length, area.region.lkey)
-        if opcode == codes.WR_SEND:
+        if opcode == calls.WR_SEND:
             two.receive(1, self.posted, SIZE)
             two.send(0, self.posted, pieces=(piece,))
         elif draw.random() < 0.5:
@@ -133,7 +133,7 @@ def test_a_storm_of_deregistration_under_traffic(design, loss, on_demand):
     assert sum(blow(seed, design, loss, on_demand, 60) for seed in range(4)) > 20
 
 
-@pytest.mark.parametrize("opcode", [codes.WR_WRITE, codes.WR_READ])
+@pytest.mark.parametrize("opcode", [calls.WR_WRITE, calls.WR_READ])
 @pytest.mark.parametrize("how", ["closed", "moved"])
 def test_what_comes_late_for_a_region_that_has_gone_is_not_in_its_memory(opcode, how):
     """Wherever in the transfer that happens: a step later each time."""
@@ -144,7 +144,7 @@ def test_what_comes_late_for_a_region_that_has_gone_is_not_in_its_memory(opcode,
         other = device.map(world.ROOM)
         device.write(two.at[0], b"n" * world.ROOM)
         two.device.write(two.at[1], b"n" * world.ROOM)
-        if opcode == codes.WR_WRITE:
+        if opcode == calls.WR_WRITE:
             two.to_other(1, opcode, world.ROOM, remote_address=at, rkey=region.rkey)
         else:
             two.to_other(1, opcode, pieces=(Piece(at, world.ROOM, region.lkey),))
@@ -180,20 +180,20 @@ def test_what_is_sent_again_comes_from_a_region_that_is_still_there(how):
         device.write(at, b"secret" * 4)
     two.receive(1, 70)
     if how == "kept":
-        assert two.statuses(0) == [(1, codes.SUCCESS)]
+        assert two.statuses(0) == [(1, calls.SUCCESS)]
         assert device.read(two.at[1], 24) == b"public" * 4
         return
-    assert two.statuses(0, 2) == [(1, codes.LOC_PROT_ERR), (2, codes.WR_FLUSH_ERR)]
-    assert two.states() == [codes.ERR, codes.RTS]
+    assert two.statuses(0, 2) == [(1, calls.LOC_PROT_ERR), (2, calls.WR_FLUSH_ERR)]
+    assert two.states() == [calls.ERR, calls.RTS]
     assert device.read(two.at[1], 24) == bytes(24)
 
 
 @pytest.mark.parametrize(
     ("opcode", "status"),
     [
-        (codes.WR_READ, codes.REM_ACCESS_ERR),
-        (codes.WR_WRITE, codes.LOC_PROT_ERR),
-        (codes.WR_SEND, codes.LOC_PROT_ERR),
+        (calls.WR_READ, calls.REM_ACCESS_ERR),
+        (calls.WR_WRITE, calls.LOC_PROT_ERR),
+        (calls.WR_SEND, calls.LOC_PROT_ERR),
     ],
 )
 def test_a_message_under_way_ends_with_the_region_that_it_comes_from(opcode, status):
@@ -203,7 +203,7 @@ def test_a_message_under_way_ends_with_the_region_that_it_comes_from(opcode, sta
         device, (at, region) = two.device, two.memory()
         device.write(at, b"p" * world.ROOM)
         two.receive(1, 70, world.ROOM)
-        if opcode == codes.WR_READ:
+        if opcode == calls.WR_READ:
             two.to_other(1, opcode, world.ROOM, remote_address=at, rkey=region.rkey)
         else:
             names = {"pieces": (Piece(at, world.ROOM, region.lkey),)}
@@ -214,4 +214,4 @@ def test_a_message_under_way_ends_with_the_region_that_it_comes_from(opcode, sta
         device.write(at, b"s" * world.ROOM)
         seen.add(two.statuses(0)[0])
         assert b"s" not in device.read(two.at[0], world.ROOM) + device.read(two.at[1], world.ROOM)
-    assert (1, status) in seen <= {(1, codes.SUCCESS), (1, status)}
+    assert (1, status) in seen <= {(1, calls.SUCCESS), (1, status)}

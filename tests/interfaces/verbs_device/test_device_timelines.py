@@ -5,7 +5,7 @@ from device_world import World
 
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.interfaces.run_timeline import MOST_RECORDS
-from nicscope.interfaces.verbs_device import codes
+from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.calls import Caps
 from nicscope.interfaces.verbs_device.device import Device
 from nicscope.interfaces.verbs_device.fabric import Fabric
@@ -19,17 +19,17 @@ def test_every_request_of_a_port_that_changes_hands_keeps_its_own_name(loss):
     one, its_peer = world.pairs
     world.receive(1, 1)
     world.send(0, 7)
-    world.to_other(8, codes.WR_WRITE, 5000)
-    world.to_other(9, codes.WR_READ)
-    world.to_other(10, codes.WR_FETCH_ADD, 8, compare_add=1)
-    assert world.statuses(0, 4) == [(number, codes.SUCCESS) for number in (7, 8, 9, 10)]
+    world.to_other(8, calls.WR_WRITE, 5000)
+    world.to_other(9, calls.WR_READ)
+    world.to_other(10, calls.WR_FETCH_ADD, 8, compare_add=1)
+    assert world.statuses(0, 4) == [(number, calls.SUCCESS) for number in (7, 8, 9, 10)]
     world.ended(1)
     for pair in world.pairs:
         world.device.free_qp(pair)
     world.pairs = [world.pair(i, CAPS) for i in range(2)]
     world.connect(retry=7)
-    world.to_other(7, codes.WR_WRITE)
-    assert world.statuses(0) == [(7, codes.SUCCESS)]
+    world.to_other(7, calls.WR_WRITE)
+    assert world.statuses(0) == [(7, calls.SUCCESS)]
 
     source = world.device.fabric.source()
     names = [*source.log().packets.values()]

@@ -7,10 +7,10 @@ import device_world as world
 import pytest
 
 from nicscope.drivers.simulate.ports.build import Faults
-from nicscope.interfaces.verbs_device import codes
+from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.calls import QpState
 
-OK = codes.SUCCESS
+OK = calls.SUCCESS
 BAD = Faults(seed=7, loss=0.03, duplication=0.03, reordering=0.03, corruption=0.03)
 MANY, EACH = 24, 48
 
@@ -26,7 +26,7 @@ def talk(two, many=MANY):
         if number % 4 == 3:
             pieces = (two.piece(0, EACH, number * EACH),)
             two.to_other(
-                number, codes.WR_WRITE_IMM, offset=number * EACH, pieces=pieces, imm=number
+                number, calls.WR_WRITE_IMM, offset=number * EACH, pieces=pieces, imm=number
             )
         else:
             two.send(0, number, EACH, offset=number * EACH)
@@ -54,13 +54,13 @@ def test_reliable_messages_come_once_in_order_whatever_the_network_does(seed):
 def test_reads_and_words_are_done_once_over_a_bad_network():
     two = world.World(depth=MANY, faults=BAD).connect(timeout=4, retry=7)
     for number in range(MANY):
-        two.to_other(number, codes.WR_FETCH_ADD, 8, compare_add=1)
+        two.to_other(number, calls.WR_FETCH_ADD, 8, compare_add=1)
     assert two.statuses(0, MANY) == [(number, OK) for number in range(MANY)]
     assert two.device.read(two.at[1], 8) == MANY.to_bytes(8, "little")
 
 
 def test_unreliable_messages_are_whole_or_not_there():
-    two = world.World(kind=codes.UC, depth=MANY, faults=BAD).connect()
+    two = world.World(kind=calls.UC, depth=MANY, faults=BAD).connect()
     raw = random.Random(5).randbytes(MANY * EACH)
     two.device.write(two.at[0], raw)
     for number in range(MANY):
@@ -95,30 +95,30 @@ def test_forged_keys_reach_no_foreign_byte():
     key, at = two.regions[1].rkey, two.at[1]
     for number in range(60):
         for pair in two.pairs:
-            device.modify_qp(pair, QpState(codes.RESET))
+            device.modify_qp(pair, QpState(calls.RESET))
         two.connect()
         rkey = key + draw.choice((0, 0, 1, -1, 256, -256, 1 << 20, 1 << 40))
         address = draw.choice((at, secret)) + draw.randrange(-9, world.ROOM + 9)
         length = draw.choice((1, 8, 100, 5000))
-        opcode = draw.choice((codes.WR_WRITE, codes.WR_READ))
+        opcode = draw.choice((calls.WR_WRITE, calls.WR_READ))
         inside = rkey == key and at <= address and address + length <= at + world.ROOM
         device.write(two.at[0], b"f" * world.ROOM)
         two.to_other(number, opcode, length, remote_address=address, rkey=rkey)
-        assert two.statuses(0) == [(number, OK if inside else codes.REM_ACCESS_ERR)]
-        if opcode == codes.WR_READ and not inside:
+        assert two.statuses(0) == [(number, OK if inside else calls.REM_ACCESS_ERR)]
+        if opcode == calls.WR_READ and not inside:
             assert device.read(two.at[0], world.ROOM) == b"f" * world.ROOM
     assert device.read(secret, 2 * world.PAGE) == b"s" * 2 * world.PAGE
 
 
 def test_reads_into_dropped_pages_arrive_over_a_bad_network():
-    access = world.ALL | codes.ON_DEMAND
+    access = world.ALL | calls.ON_DEMAND
     two = world.World(access=access, faults=Faults(seed=3, loss=0.05)).connect(timeout=14, retry=7)
     for number in range(20):
         for at, byte in zip(two.at, (b"l", b"r"), strict=True):
             two.device.drop(at, world.PAGE)
             assert two.device.read(at, 1) == bytes(1)
             two.device.write(at, byte * world.PAGE)
-        two.to_other(number, codes.WR_READ, 1000)
+        two.to_other(number, calls.WR_READ, 1000)
         assert two.statuses(0) == [(number, OK)]
         assert two.device.read(two.at[0], 1001) == b"r" * 1000 + b"l"
     assert two.device._ports.nodes[0]["stale"] == 0

@@ -5,8 +5,8 @@ from conforming import DONE, RECEIVE, alone, code_of
 from pairs import DELIVERY, RECEPTION, UNRELIABLE, Cluster, ended, idle, make_end, run_pair
 
 from nicscope.interfaces.via import Return, State, Status
+from nicscope.interfaces.via.descriptor import SystemInfo
 from nicscope.interfaces.via.library import Discovered, MemAttributes
-from nicscope.interfaces.via.names import SystemInfo
 from nicscope.interfaces.via.vi import Attributes
 from program_results import results_of
 

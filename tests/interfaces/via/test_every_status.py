@@ -5,7 +5,7 @@ from conforming import code_of, nobodys, sent
 from pairs import RECEPTION, UNRELIABLE, ended, idle, run_pair
 
 from nicscope.interfaces.via import Control, Error, Return, Status
-from nicscope.interfaces.via.names import STATUS_OP_MASK
+from nicscope.interfaces.via.descriptor import STATUS_OP_MASK
 
 RIGHTS = {"rights": {"enable_rdma_write": True, "enable_rdma_read": True}}
 NEVER = {

@@ -6,8 +6,7 @@ from pairs import MECHANISMS, Cluster, ended, idle, make_end, run_pair
 
 from nicscope.config.design import load_design, with_settings
 from nicscope.interfaces.via import Return, Status, VipError
-from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment
-from nicscope.interfaces.via.names import STATUS_ERROR_MASK
+from nicscope.interfaces.via.descriptor import STATUS_ERROR_MASK, AddressSegment, DataSegment
 from nicscope.memory.coherence.layout import EMPTY, INVALID, SHARED
 from program_results import results_of
 

@@ -5,7 +5,7 @@ from pairs import DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, ended, make_end, 
 
 from nicscope.interfaces.run_report import on_run, report_of
 from nicscope.interfaces.via import Cluster, Status
-from nicscope.interfaces.via.names import STATUS_ERROR_MASK
+from nicscope.interfaces.via.descriptor import STATUS_ERROR_MASK
 from program_results import results_of
 
 LEVELS = (UNRELIABLE, DELIVERY, RECEPTION)

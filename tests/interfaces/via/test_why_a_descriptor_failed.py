@@ -3,8 +3,7 @@
 import pytest
 
 from nicscope.interfaces import via
-from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment
-from nicscope.interfaces.via.names import Return, Status, VipError
+from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Return, Status, VipError
 from program_results import results_of
 
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING, Any
 
-from nicscope.interfaces.verbs.base import Fields, Number, PyverbsCM, PyverbsObject, error, refusal
-from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
-from nicscope.interfaces.verbs.texts import gid_str_to_array
+from nicscope.interfaces.verbs.base import (
+    Attributes,
+    PyverbsCM,
+    PyverbsObject,
+    PyverbsUserError,
+    error,
+    refusal,
+)
+from nicscope.interfaces.verbs.enumerations import gid_str_to_array
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.verbs.cq import WC
-    from nicscope.interfaces.verbs.pd import PD
+    from nicscope.interfaces.verbs_device.calls import Completion
 
 GRH_BYTES = 40
 V4 = bytes(10) + b"\xff\xff"
@@ -54,52 +59,69 @@ def gid_of(raw: bytes) -> GID:
     return made
 
 
-class GRH(Fields, PyverbsObject):
+class GRH(Attributes):
     """A global routing header."""
 
     SHOWN = ("version_tclass_flow", "paylen", "next_hdr", "hop_limit", "sgid", "dgid")
-    version_tclass_flow, paylen, next_hdr, hop_limit = Number(), Number(), Number(), Number()
+    sgid: GID | None = None
+    dgid: GID | None = None
+    version_tclass_flow: int = 0
+    paylen: int = 0
+    next_hdr: int = 0
+    hop_limit: int = 1
 
-    def __init__(
-        self,
-        sgid: GID | None = None,
-        dgid: GID | None = None,
-        version_tclass_flow: int = 0,
-        paylen: int = 0,
-        next_hdr: int = 0,
-        hop_limit: int = 1,
-    ) -> None:
-        self.sgid, self.dgid = sgid or GID(), dgid or GID()
-        self.version_tclass_flow, self.paylen = version_tclass_flow, paylen
-        self.next_hdr, self.hop_limit = next_hdr, hop_limit
+    def __post_init__(self) -> None:
+        self.sgid, self.dgid = self.sgid or GID(), self.dgid or GID()
 
 
-class GlobalRoute(Fields, PyverbsObject):
+class GlobalRoute(Attributes):
     """The global routing header (GRH) fields of an address: GID, hop limit, traffic class."""
 
     SHOWN = ("dgid", "flow_label", "sgid_index", "hop_limit", "traffic_class")
-    flow_label, sgid_index, hop_limit, traffic_class = Number(), Number(), Number(), Number()
+    dgid: GID = None  # type: ignore[assignment]  # a copy; of zeros unless given
+    flow_label: int = 0
+    sgid_index: int = 0
+    hop_limit: int = 1
+    traffic_class: int = 0
 
-    def __init__(
-        self,
-        dgid: GID | None = None,
-        flow_label: int = 0,
-        sgid_index: int = 0,
-        hop_limit: int = 1,
-        traffic_class: int = 0,
-    ) -> None:
-        self.dgid = gid_of(dgid.raw if dgid is not None else bytes(16))
-        self.flow_label, self.sgid_index = flow_label, sgid_index
-        self.hop_limit, self.traffic_class = hop_limit, traffic_class
+    def __post_init__(self) -> None:
+        self.dgid = gid_of(bytes(16) if self.dgid is None else self.dgid.raw)
 
 
-class AHAttr(Fields, PyverbsObject):
+class OfMember:
+    """A field of a member of the object; None if the object has a ``guard`` and that is 0."""
+
+    def __init__(self, member: str, guard: str | None = None) -> None:
+        self._member, self._guard = member, guard
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, holder: Any, kind: type | None = None) -> Any:
+        if holder is None:
+            return self
+        if self._guard is not None and not getattr(holder, self._guard):
+            return None
+        return getattr(getattr(holder, self._member), self._name)
+
+    def __set__(self, holder: Any, value: Any) -> None:
+        setattr(getattr(holder, self._member), self._name, value)
+
+
+class AHAttr(Attributes):
     """Attributes of an address handle: the destination's GID, port and route."""
 
     SHOWN = ("port_num", "sl", "src_path_bits", "dlid", "static_rate", "is_global")
     GLOBAL = ("dgid", "sgid_index", "flow_label", "hop_limit", "traffic_class")
-    dlid, sl, src_path_bits, static_rate = Number(), Number(), Number(), Number()
-    is_global, port_num = Number(), Number()
+    dlid: int
+    sl: int
+    src_path_bits: int
+    static_rate: int
+    is_global: int
+    port_num: int
+    # Of its route; None unless global.
+    sgid_index, flow_label = OfMember("_route", "is_global"), OfMember("_route", "is_global")
+    hop_limit, traffic_class = OfMember("_route", "is_global"), OfMember("_route", "is_global")
 
     def __init__(
         self,
@@ -136,54 +158,14 @@ class AHAttr(Fields, PyverbsObject):
         made.gr, made.is_global = self._route, self.is_global
         return made
 
-    def _of_route(self, name: str) -> Any:
-        return getattr(self._route, name) if self.is_global else None
-
     @property
     def dgid(self) -> Any:
         """The destination GID; None unless global."""
-        found = self._of_route("dgid")
-        return None if found is None else found.gid
+        return self._route.dgid.gid if self.is_global else None
 
     @dgid.setter
     def dgid(self, val: GID) -> None:
         self._route.dgid = gid_of(val.raw)
-
-    @property
-    def sgid_index(self) -> Any:
-        """Index of the source GID in the port's table; None unless global."""
-        return self._of_route("sgid_index")
-
-    @sgid_index.setter
-    def sgid_index(self, val: int) -> None:
-        self._route.sgid_index = val
-
-    @property
-    def flow_label(self) -> Any:
-        """As in IPv6; None unless global."""
-        return self._of_route("flow_label")
-
-    @flow_label.setter
-    def flow_label(self, val: int) -> None:
-        self._route.flow_label = val
-
-    @property
-    def hop_limit(self) -> Any:
-        """As in IPv6; None unless global."""
-        return self._of_route("hop_limit")
-
-    @hop_limit.setter
-    def hop_limit(self, val: int) -> None:
-        self._route.hop_limit = val
-
-    @property
-    def traffic_class(self) -> Any:
-        """As in IPv6; None unless global."""
-        return self._of_route("traffic_class")
-
-    @traffic_class.setter
-    def traffic_class(self, val: int) -> None:
-        self._route.traffic_class = val
 
     def shown(self) -> list[tuple[str, Any]]:
         """Names and values, as they are printed."""
@@ -207,9 +189,9 @@ class AH(PyverbsCM):
 
     def __init__(
         self,
-        pd: PD,
+        pd: Any,
         attr: AHAttr | None = None,
-        wc: WC | None = None,
+        wc: Completion | None = None,
         grh: Any = None,
         port_num: int = PORT,
     ) -> None:
@@ -225,7 +207,7 @@ class AH(PyverbsCM):
         pd._add_dependent(self, "ahs")
 
 
-def _answer_to(pd: PD, address: int, port: int) -> AHAttr:
+def _answer_to(pd: Any, address: int, port: int) -> AHAttr:
     """The attributes of an address that leads back to a datagram's sender, from its GRH."""
     with refusal("Failed to create AH"):
         header: bytes = pd.ctx.world.device.read(address, GRH_BYTES)

@@ -4,36 +4,33 @@ from __future__ import annotations
 
 import errno
 import socket
-from abc import ABC, abstractmethod
 from collections import deque
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs import librdmacm_enums as cm
 from nicscope.interfaces.verbs.addr import PORT, AHAttr, GlobalRoute
 from nicscope.interfaces.verbs.base import (
-    Fields,
-    Number,
+    Attributes,
     PyverbsCM,
     PyverbsObject,
+    PyverbsUserError,
     PyverbsValue,
     error,
+    here,
 )
 from nicscope.interfaces.verbs.cq import CQ
 from nicscope.interfaces.verbs.device import Context
-from nicscope.interfaces.verbs.mr import MR
-from nicscope.interfaces.verbs.pd import PD
-from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
-from nicscope.interfaces.verbs.qp import ECE, QP, QPAttr, QPInitAttr
-from nicscope.interfaces.verbs.qp_attr import required_masks
-from nicscope.interfaces.verbs.texts import of_enum
-from nicscope.interfaces.verbs.world import here
+from nicscope.interfaces.verbs.enumerations import naming
+from nicscope.interfaces.verbs.mr import MR, PD
+from nicscope.interfaces.verbs.qp import ECE, QP, QPAttr, QPInitAttr, required_masks
 from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
 
 if TYPE_CHECKING:
     from nicscope.interfaces.verbs.addr import AH
+    from nicscope.interfaces.verbs.base import World
     from nicscope.interfaces.verbs.cq import WC
-    from nicscope.interfaces.verbs.world import World
 
 
 ANYWHERE = ("", "0.0.0.0", "::")
@@ -42,9 +39,7 @@ UDP_QKEY = 0x01234567  # of all datagrams of connections (Linux, include/rdma/rd
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def cm_event_to_str(event_type: int) -> str:
-    """The name of an event."""
-    return of_enum(cm.rdma_cm_event_type, event_type, "", f"Unknown event type ({event_type})")
+cm_event_to_str = naming("The name of an event.", cm.rdma_cm_event_type, "Unknown event type ({0})")
 
 
 def local_names(world: World) -> set[str]:
@@ -53,28 +48,19 @@ def local_names(world: World) -> set[str]:
     return {*LOOPBACK, *made, *(name.removeprefix("::ffff:") for name in made)}
 
 
-class ConnParam(Fields, PyverbsObject):
+class ConnParam(Attributes):
     """Parameters of a connection request."""
 
     SHOWN = ("resources", "depth", "flow_control", "retry", "rnr_retry", "srq", "qp_num")
-    resources, depth, flow_control, retry = Number(), Number(), Number(), Number()
-    rnr_retry, srq, qp_num, data_len = Number(), Number(), Number(), Number()
-
-    def __init__(
-        self,
-        resources: int = 1,
-        depth: int = 1,
-        flow_control: int = 0,
-        retry: int = 5,
-        rnr_retry: int = 5,
-        srq: int = 0,
-        qp_num: int = 0,
-        data_len: int = 0,
-    ) -> None:
-        self.resources, self.depth, self.flow_control = resources, depth, flow_control
-        self.retry, self.rnr_retry, self.srq = retry, rnr_retry, srq
-        self.qp_num, self.data_len = qp_num, data_len
-        self.private_data = b""
+    resources: int = 1
+    depth: int = 1
+    flow_control: int = 0
+    retry: int = 5
+    rnr_retry: int = 5
+    srq: int = 0
+    qp_num: int = 0
+    data_len: int = 0
+    private_data: bytes = field(default=b"", init=False)
 
     def set_private_data(self, private_data: Any) -> None:
         """Set the private data for the peer, cut to ``data_len`` if that was given."""
@@ -185,244 +171,9 @@ class CMEvent(PyverbsCM):
 WAITS = 10_000  # empty polls, of a millisecond at most each, before a completion cannot come
 
 
-class MessageCalls(PyverbsCM):
-    """The messaging half of a CM identifier: registering, posting, completions."""
-
-    qp: QP | None = None
-    pd: PD
-
-    def _pair(self) -> QP:
-        if self.qp is None:
-            raise error("The CM ID has no queue pair", errno.EINVAL)
-        return self.qp
-
-    def _region(self, size: int, access: int) -> MR:
-        owner: Any = self  # of the domain
-        return MR(owner, int(size), access | e.IBV_ACCESS_LOCAL_WRITE)
-
-    def reg_msgs(self, size: int) -> MR:
-        """Register a buffer for sends and receives."""
-        return self._region(size, 0)
-
-    def reg_read(self, size: int = 0) -> MR:
-        """Register a buffer that the peer may read."""
-        return self._region(size, e.IBV_ACCESS_REMOTE_READ)
-
-    def reg_write(self, size: int) -> MR:
-        """Register a buffer that the peer may write."""
-        return self._region(size, e.IBV_ACCESS_REMOTE_WRITE)
-
-    def post_recv(self, mr: MR, length: int | None = None) -> None:
-        """Post a receive into a memory region."""
-        piece = SGE(mr.buf, int(length or mr.length), mr.lkey)
-        self._pair().post_recv(RecvWR(num_sge=1, sg=[piece]))
-
-    def _post(self, opcode: int, mr: MR, length: int, flags: int, remote: Any = None) -> None:
-        piece = SGE(mr.buf, int(length), mr.lkey)
-        wr = SendWR(opcode=opcode, num_sge=1, sg=[piece], send_flags=flags)
-        if remote is not None:
-            wr.set_wr_rdma(*remote)
-        self._pair().post_send(wr)
-
-    def post_send(
-        self, mr: MR, flags: int = e.IBV_SEND_SIGNALED, length: int | None = None
-    ) -> None:
-        """Post a send of a region's bytes."""
-        self._post(e.IBV_WR_SEND, mr, length or mr.length, flags)
-
-    def post_read(self, mr: MR, length: int, remote_addr: int, rkey: int, flags: int = 0) -> None:
-        """Post an RDMA read into a region."""
-        self._post(e.IBV_WR_RDMA_READ, mr, length, flags, (rkey, remote_addr))
-
-    def post_write(self, mr: MR, length: int, remote_addr: int, rkey: int, flags: int = 0) -> None:
-        """Post an RDMA write of a region's bytes."""
-        self._post(e.IBV_WR_RDMA_WRITE, mr, length, flags, (rkey, remote_addr))
-
-    def post_ud_send(
-        self,
-        mr: MR,
-        ah: AH,
-        rqpn: int = 0,
-        flags: int = e.IBV_SEND_SIGNALED,
-        length: int | None = None,
-    ) -> None:
-        """Post a datagram send of a region's bytes."""
-        piece = SGE(mr.buf, int(length or mr.length), mr.lkey)
-        wr = SendWR(num_sge=1, sg=[piece], send_flags=flags)
-        wr.set_wr_ud(ah, int(rqpn), UDP_QKEY)
-        self._pair().post_send(wr)
-
-    def _completion(self, queue: Any) -> WC | None:
-        for _ in range(WAITS):
-            count, found = queue.poll()
-            if count:
-                return found[0]  # type: ignore[no-any-return]
-        raise error("Failed to get a completion: none can come", errno.EAGAIN)
-
-    def get_send_comp(self) -> WC | None:
-        """The next send completion."""
-        return self._completion(self._pair().scq)
-
-    def get_recv_comp(self) -> WC | None:
-        """The next receive completion."""
-        return self._completion(self._pair().rcq)
-
-
 STATE = int(e.IBV_QP_STATE)
 KINDS = {int(cm.RDMA_PS_TCP): e.IBV_QPT_RC, int(cm.RDMA_PS_UDP): e.IBV_QPT_UD}
 
-
-class ConnectionCalls(MessageCalls, ABC):
-    """The connecting half of a CM identifier: connect, accept, reject, disconnect."""
-
-    world: World
-    port_space: int
-    channel: CMEventChannel | None
-    requests: deque[tuple[CMID, ConnParam]]
-    peer: CMID | None
-    _asked: ConnParam
-    _target: tuple[str, int] | None
-    _is_answered = _is_up = _is_left = False
-
-    @property
-    def is_datagrams(self) -> bool:
-        """Whether the identifier is of the datagram port space, which resolves only an address."""
-        return self.port_space == int(cm.RDMA_PS_UDP)
-
-    def _tell(self, kind: int, param: ConnParam | None = None, status: int = 0) -> None:
-        if self.channel is not None:
-            about: Any = self
-            self.channel.tell(kind, about, None, param or ConnParam(), status)
-
-    def connect(self, param: ConnParam | None = None) -> None:
-        """Request a connection from the listener; errors: ``PyverbsRDMAError`` without one."""
-        wanted = self._with_number(param)
-        name, port = self._target or ("", 0)
-        what = f"somebody to listen at {name}, service {port}"
-        self.world.wait(what, lambda: self._listener(name, port) is not None, may_fail=True)
-        found = self._listener(name, port)
-        if found is None:
-            self._tell(cm.RDMA_CM_EVENT_REJECTED, status=errno.ECONNREFUSED)
-            if self.channel is None:
-                raise error("Failed to connect", errno.ECONNREFUSED)
-            return
-        if self.channel is None and self.world.turn is None:
-            raise error("Failed to connect: nobody can answer while this waits", errno.EAGAIN)
-        asking: Any = self
-        found.requests.append((asking, wanted))
-        if found.channel is not None:
-            found.channel.tell(cm.RDMA_CM_EVENT_CONNECT_REQUEST, asking, found, wanted, 0)
-        if self.channel is None:
-            self.world.wait(f"an answer of {name}, service {port}", lambda: self._is_answered)
-            if self.peer is None:
-                raise error("Failed to connect", errno.ECONNREFUSED)
-            self._on_established()
-
-    def _listener(self, name: str, port: int) -> CMID | None:
-        """The listener at a name and port, one on this node before those on other nodes."""
-        for world in sorted(self.world.neighbours, key=lambda each: each is not self.world):
-            if name in local_names(world):
-                for (_, at), end in world.listeners.items():
-                    if at == port and end.port_space == self.port_space:
-                        return end
-        return None
-
-    def on_event(self, kind: int) -> None:
-        """Apply an event to this identifier when its program takes it from the channel."""
-        if kind == cm.RDMA_CM_EVENT_DISCONNECTED:
-            self._on_disconnected()
-        elif kind == cm.RDMA_CM_EVENT_ESTABLISHED and self.peer is not None and not self._is_up:
-            self._on_established()
-
-    def _on_established(self) -> None:
-        """Connect the own queue pair and report ESTABLISHED to the peer that accepted."""
-        self._connect_pair()
-        peer = self._required_peer("connect")
-        self._is_up = peer._is_up = True
-        if not self.is_datagrams:
-            peer._tell(cm.RDMA_CM_EVENT_ESTABLISHED)
-
-    def _on_disconnected(self) -> None:
-        if self.qp is not None and not self.qp._closed:
-            self.qp.modify(QPAttr(e.IBV_QPS_ERR), STATE)
-
-    def _with_number(self, param: ConnParam | None) -> ConnParam:
-        wanted = ConnParam() if param is None else param
-        if self.qp is not None:
-            wanted.qp_num = self.qp.qp_num
-        return wanted
-
-    def accept(self, param: ConnParam | None = None) -> None:
-        """Accept the connection request."""
-        peer = self._required_peer("accept")
-        answer = self._with_number(param)
-        own: Any = self
-        peer.peer, peer._asked = own, answer
-        self._connect_pair()
-        peer._is_answered = True
-        if peer.qp is None and not self.is_datagrams:
-            peer._tell(cm.RDMA_CM_EVENT_CONNECT_RESPONSE, answer)
-        else:
-            peer._tell(cm.RDMA_CM_EVENT_ESTABLISHED, answer)
-            if self.world.turn is None:  # the same program has both ends
-                peer._on_established()
-        if self.channel is None and not self.is_datagrams:
-            self.world.wait("the end that it accepted to be ready", lambda: self._is_up)
-
-    def _required_peer(self, what: str) -> CMID:
-        if self.peer is None:
-            raise error(f"Failed to {what}", errno.EINVAL)
-        return self.peer
-
-    def _connect_pair(self) -> None:
-        if self.qp is not None and not self.is_datagrams:
-            self.qp.modify(*self.init_qp_attr(e.IBV_QPS_RTR))
-            self.qp.modify(*self.init_qp_attr(e.IBV_QPS_RTS))
-
-    @abstractmethod
-    def init_qp_attr(self, qp_state: int) -> tuple[QPAttr, int]:
-        """Attributes and mask for the queue pair's transition to ``qp_state``."""
-
-    def establish(self) -> None:
-        """Report that the program's own queue pair is connected."""
-        peer = self._required_peer("establish")
-        self._is_up = peer._is_up = True
-        peer._tell(cm.RDMA_CM_EVENT_ESTABLISHED)
-
-    def reject(self, private_data: Any = None) -> None:
-        """Reject the connection request."""
-        answer = ConnParam()
-        if private_data is not None:
-            answer.set_private_data(private_data)
-        peer = self._required_peer("reject")
-        peer._is_answered = True
-        peer._tell(cm.RDMA_CM_EVENT_REJECTED, answer, errno.ECONNREFUSED)
-        self.peer = None
-
-    def disconnect(self) -> None:
-        """Disconnect: both queue pairs go to ERR."""
-        if self._is_left:  # the other end has done so already
-            self._is_left = False
-            self._on_disconnected()
-            return
-        peer = self._required_peer("disconnect")
-        peer._is_left = True
-        for end in (self, peer):
-            if end is self or self.world.turn is None:  # else it does so when it learns of it
-                end._on_disconnected()
-            end.peer = None
-            end._tell(cm.RDMA_CM_EVENT_DISCONNECTED)
-
-
-__all__ = [
-    "CMID",
-    "AddrInfo",
-    "CMEvent",
-    "CMEventChannel",
-    "ConnParam",
-    "JoinMCAttrEx",
-    "UDParam",
-]
 
 PSN = (1 << 24) - 1
 STRIDE = 0x10001  # assumed: any that tells the numbers of two ends' packets apart
@@ -431,10 +182,12 @@ LONGEST_TIMEOUT = 31  # the field has five bits
 ROCE_V2_BY_IP = 1  # where the address of the port's IPv4 stands
 
 
-class CMID(ConnectionCalls):
+class CMID(PyverbsCM):
     """A CM identifier: one end of a connection, or a listener."""
 
     ORDER = ("qps", "mrs", "pds")
+    qp: QP | None = None
+    _is_answered = _is_up = _is_left = False
 
     def __init__(
         self,
@@ -644,7 +397,209 @@ class CMID(ConnectionCalls):
         raise error("Failed to query address information", errno.EOPNOTSUPP)
 
     def _release(self) -> None:
-        if self.world.listeners.get(self.place) is self:  # type: ignore[arg-type]
-            del self.world.listeners[self.place]  # type: ignore[arg-type]
+        if self.place is not None and self.world.listeners.get(self.place) is self:
+            del self.world.listeners[self.place]
         if self._given is None:
             self.context.close()
+
+    # Connecting.
+
+    @property
+    def is_datagrams(self) -> bool:
+        """Whether the identifier is of the datagram port space, which resolves only an address."""
+        return self.port_space == int(cm.RDMA_PS_UDP)
+
+    def _tell(self, kind: int, param: ConnParam | None = None, status: int = 0) -> None:
+        if self.channel is not None:
+            self.channel.tell(kind, self, None, param or ConnParam(), status)
+
+    def connect(self, param: ConnParam | None = None) -> None:
+        """Request a connection from the listener; errors: ``PyverbsRDMAError`` without one."""
+        wanted = self._with_number(param)
+        name, port = self._target or ("", 0)
+        what = f"somebody to listen at {name}, service {port}"
+        self.world.wait(what, lambda: self._listener(name, port) is not None, may_fail=True)
+        found = self._listener(name, port)
+        if found is None:
+            self._tell(cm.RDMA_CM_EVENT_REJECTED, status=errno.ECONNREFUSED)
+            if self.channel is None:
+                raise error("Failed to connect", errno.ECONNREFUSED)
+            return
+        if self.channel is None and self.world.turn is None:
+            raise error("Failed to connect: nobody can answer while this waits", errno.EAGAIN)
+        found.requests.append((self, wanted))
+        if found.channel is not None:
+            found.channel.tell(cm.RDMA_CM_EVENT_CONNECT_REQUEST, self, found, wanted, 0)
+        if self.channel is None:
+            self.world.wait(f"an answer of {name}, service {port}", lambda: self._is_answered)
+            if self.peer is None:
+                raise error("Failed to connect", errno.ECONNREFUSED)
+            self._on_established()
+
+    def _listener(self, name: str, port: int) -> CMID | None:
+        """The listener at a name and port, one on this node before those on other nodes."""
+        for world in sorted(self.world.neighbours, key=lambda each: each is not self.world):
+            if name in local_names(world):
+                for (_, at), end in world.listeners.items():
+                    if at == port and end.port_space == self.port_space:
+                        found: CMID = end
+                        return found
+        return None
+
+    def on_event(self, kind: int) -> None:
+        """Apply an event to this identifier when its program takes it from the channel."""
+        if kind == cm.RDMA_CM_EVENT_DISCONNECTED:
+            self._on_disconnected()
+        elif kind == cm.RDMA_CM_EVENT_ESTABLISHED and self.peer is not None and not self._is_up:
+            self._on_established()
+
+    def _on_established(self) -> None:
+        """Connect the own queue pair and report ESTABLISHED to the peer that accepted."""
+        self._connect_pair()
+        peer = self._required_peer("connect")
+        self._is_up = peer._is_up = True
+        if not self.is_datagrams:
+            peer._tell(cm.RDMA_CM_EVENT_ESTABLISHED)
+
+    def _on_disconnected(self) -> None:
+        if self.qp is not None and not self.qp._closed:
+            self.qp.modify(QPAttr(e.IBV_QPS_ERR), STATE)
+
+    def _with_number(self, param: ConnParam | None) -> ConnParam:
+        wanted = ConnParam() if param is None else param
+        if self.qp is not None:
+            wanted.qp_num = self.qp.qp_num
+        return wanted
+
+    def accept(self, param: ConnParam | None = None) -> None:
+        """Accept the connection request."""
+        peer = self._required_peer("accept")
+        answer = self._with_number(param)
+        peer.peer, peer._asked = self, answer
+        self._connect_pair()
+        peer._is_answered = True
+        if peer.qp is None and not self.is_datagrams:
+            peer._tell(cm.RDMA_CM_EVENT_CONNECT_RESPONSE, answer)
+        else:
+            peer._tell(cm.RDMA_CM_EVENT_ESTABLISHED, answer)
+            if self.world.turn is None:  # the same program has both ends
+                peer._on_established()
+        if self.channel is None and not self.is_datagrams:
+            self.world.wait("the end that it accepted to be ready", lambda: self._is_up)
+
+    def _required_peer(self, what: str) -> CMID:
+        if self.peer is None:
+            raise error(f"Failed to {what}", errno.EINVAL)
+        return self.peer
+
+    def _connect_pair(self) -> None:
+        if self.qp is not None and not self.is_datagrams:
+            self.qp.modify(*self.init_qp_attr(e.IBV_QPS_RTR))
+            self.qp.modify(*self.init_qp_attr(e.IBV_QPS_RTS))
+
+    def establish(self) -> None:
+        """Report that the program's own queue pair is connected."""
+        peer = self._required_peer("establish")
+        self._is_up = peer._is_up = True
+        peer._tell(cm.RDMA_CM_EVENT_ESTABLISHED)
+
+    def reject(self, private_data: Any = None) -> None:
+        """Reject the connection request."""
+        answer = ConnParam()
+        if private_data is not None:
+            answer.set_private_data(private_data)
+        peer = self._required_peer("reject")
+        peer._is_answered = True
+        peer._tell(cm.RDMA_CM_EVENT_REJECTED, answer, errno.ECONNREFUSED)
+        self.peer = None
+
+    def disconnect(self) -> None:
+        """Disconnect: both queue pairs go to ERR."""
+        if self._is_left:  # the other end has done so already
+            self._is_left = False
+            self._on_disconnected()
+            return
+        peer = self._required_peer("disconnect")
+        peer._is_left = True
+        for end in (self, peer):
+            if end is self or self.world.turn is None:  # else it does so when it learns of it
+                end._on_disconnected()
+            end.peer = None
+            end._tell(cm.RDMA_CM_EVENT_DISCONNECTED)
+
+    # Messages.
+
+    def _pair(self) -> QP:
+        if self.qp is None:
+            raise error("The CM ID has no queue pair", errno.EINVAL)
+        return self.qp
+
+    def _region(self, size: int, access: int) -> MR:
+        return MR(self, int(size), access | e.IBV_ACCESS_LOCAL_WRITE)
+
+    def reg_msgs(self, size: int) -> MR:
+        """Register a buffer for sends and receives."""
+        return self._region(size, 0)
+
+    def reg_read(self, size: int = 0) -> MR:
+        """Register a buffer that the peer may read."""
+        return self._region(size, e.IBV_ACCESS_REMOTE_READ)
+
+    def reg_write(self, size: int) -> MR:
+        """Register a buffer that the peer may write."""
+        return self._region(size, e.IBV_ACCESS_REMOTE_WRITE)
+
+    def post_recv(self, mr: MR, length: int | None = None) -> None:
+        """Post a receive into a memory region."""
+        piece = SGE(mr.buf, int(length or mr.length), mr.lkey)
+        self._pair().post_recv(RecvWR(num_sge=1, sg=[piece]))
+
+    def _post(self, opcode: int, mr: MR, length: int, flags: int, remote: Any = None) -> None:
+        piece = SGE(mr.buf, int(length), mr.lkey)
+        wr = SendWR(opcode=opcode, num_sge=1, sg=[piece], send_flags=flags)
+        if remote is not None:
+            wr.set_wr_rdma(*remote)
+        self._pair().post_send(wr)
+
+    def post_send(
+        self, mr: MR, flags: int = e.IBV_SEND_SIGNALED, length: int | None = None
+    ) -> None:
+        """Post a send of a region's bytes."""
+        self._post(e.IBV_WR_SEND, mr, length or mr.length, flags)
+
+    def post_read(self, mr: MR, length: int, remote_addr: int, rkey: int, flags: int = 0) -> None:
+        """Post an RDMA read into a region."""
+        self._post(e.IBV_WR_RDMA_READ, mr, length, flags, (rkey, remote_addr))
+
+    def post_write(self, mr: MR, length: int, remote_addr: int, rkey: int, flags: int = 0) -> None:
+        """Post an RDMA write of a region's bytes."""
+        self._post(e.IBV_WR_RDMA_WRITE, mr, length, flags, (rkey, remote_addr))
+
+    def post_ud_send(
+        self,
+        mr: MR,
+        ah: AH,
+        rqpn: int = 0,
+        flags: int = e.IBV_SEND_SIGNALED,
+        length: int | None = None,
+    ) -> None:
+        """Post a datagram send of a region's bytes."""
+        piece = SGE(mr.buf, int(length or mr.length), mr.lkey)
+        wr = SendWR(num_sge=1, sg=[piece], send_flags=flags)
+        wr.set_wr_ud(ah, int(rqpn), UDP_QKEY)
+        self._pair().post_send(wr)
+
+    def _completion(self, queue: Any) -> WC | None:
+        for _ in range(WAITS):
+            count, found = queue.poll()
+            if count:
+                return found[0]  # type: ignore[no-any-return]
+        raise error("Failed to get a completion: none can come", errno.EAGAIN)
+
+    def get_send_comp(self) -> WC | None:
+        """The next send completion."""
+        return self._completion(self._pair().scq)
+
+    def get_recv_comp(self) -> WC | None:
+        """The next receive completion."""
+        return self._completion(self._pair().rcq)

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.base import (
+    Attributes,
     Fields,
-    Number,
     PyverbsCM,
     PyverbsObject,
     error,
     printed,
     refusal,
 )
-from nicscope.interfaces.verbs.pd import CQ as QUEUE
-from nicscope.interfaces.verbs.pd import QueueMemory
-from nicscope.interfaces.verbs.texts import of_enum
+from nicscope.interfaces.verbs.enumerations import naming
+from nicscope.interfaces.verbs.mr import CQ_MEMORY, QueueMemory
 from nicscope.interfaces.verbs_device.calls import Completion, Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nicscope.interfaces.verbs.device import Context
 
 
@@ -36,22 +38,10 @@ KNOWN = sum(e.ibv_create_cq_wc_flags)
 MASKS = e.IBV_CQ_INIT_ATTR_MASK_FLAGS | e.IBV_CQ_INIT_ATTR_MASK_PD
 
 
-def check_size(context: Context, cqe: int, vector: int, failed: str) -> None:
-    """Errors: EINVAL for a queue length or a completion vector that the device does not support."""
-    if not 0 < cqe <= context.world.facts.max_cqe or not 0 <= vector < context.num_comp_vectors:
-        raise error(failed, errno.EINVAL)
-    if context._closed:
-        raise error(failed, errno.EINVAL)
-
-
-class PollCqAttr(Fields, PyverbsObject):
+class PollCqAttr(Attributes):
     """Attributes of a poll."""
 
-    SHOWN = ("comp_mask",)
-    comp_mask = Number()
-
-    def __init__(self, comp_mask: int = 0) -> None:
-        self.comp_mask = comp_mask
+    comp_mask: int = 0
 
 
 class WcTmInfo(PyverbsObject):
@@ -60,66 +50,100 @@ class WcTmInfo(PyverbsObject):
     tag = priv = 0
 
 
-class CqInitAttrEx(Fields, PyverbsObject):
+class CqInitAttrEx(Attributes):
     """Attributes of an extended completion queue."""
 
-    SHOWN = ("cqe", "comp_vector", "wc_flags", "comp_mask", "flags")
-    cqe, comp_vector, wc_flags, comp_mask, flags = (
-        Number(),
-        Number(),
-        Number(),
-        Number(),
-        Number(),
-    )
-
-    def __init__(
-        self,
-        cqe: int = 100,
-        channel: Any = None,
-        comp_vector: int = 0,
-        wc_flags: int = 0,
-        comp_mask: int = 0,
-        flags: int = 0,
-        parent_domain: Any = None,
-    ) -> None:
-        self.cqe, self.comp_vector, self.wc_flags = cqe, comp_vector, wc_flags
-        self.comp_mask, self.flags = comp_mask, flags
-        self.channel, self.parent_domain = channel, parent_domain
+    cqe: int = 100
+    channel: Any = None
+    comp_vector: int = 0
+    wc_flags: int = 0
+    comp_mask: int = 0
+    flags: int = 0
+    parent_domain: Any = None
 
 
-class CQEX(PyverbsCM):
-    """An extended completion queue, read one completion at a time."""
+class CompletionQueue(PyverbsCM):
+    """What all completion queues have in common."""
 
     ORDER = ("qps", "srqs", "wqs")
+    TITLE: ClassVar[str]
+    context: Context
+    handle: int
+    _cqe: int
+    unacknowledged = 0
+
+    def _check_size(self, cqe: int, vector: int, failed: str) -> None:
+        """Errors: EINVAL for a queue length or completion vector that the device has not."""
+        context = self.context
+        fits = 0 < cqe <= context.world.facts.max_cqe and 0 <= vector < context.num_comp_vectors
+        if not fits or context._closed:
+            raise error(failed, errno.EINVAL)
+
+    def _opened_with(self, channel: CompChannel | None) -> None:
+        self._opened()
+        (self.context if channel is None else channel)._add_dependent(self, "cqs")
+        self.context._add_dependent(self, "cqs")
+
+    def __str__(self) -> str:
+        return f"{self.TITLE}\n" + printed({"handle": self.handle, "cqe": self.cqe})
+
+    @property
+    def cqe(self) -> int:
+        """The number of entries of the queue."""
+        return int(self._cqe)
+
+    def req_notify(self, solicited_only: bool = False) -> None:
+        """Arm the queue: the next completion, or the next solicited one, raises an event."""
+        with refusal("Request notify CQ returned"):
+            self.context.world.device.arm(self.handle, bool(solicited_only))
+
+    def count_taken_event(self) -> None:
+        """An event of it has been taken."""
+        self.unacknowledged += 1
+
+    def ack_events(self, num_events: int) -> None:
+        """So many of its events have been seen."""
+        self.unacknowledged = max(self.unacknowledged - int(num_events), 0)
+
+    def _release(self) -> None:
+        self.ack_events(self.unacknowledged)
+        self.context.world.device.free_cq(self.handle)
+
+
+def _reads(field: str, meaning: str) -> Callable[[CQEX], int]:
+    """A call that reads a field of the completion that is being read."""
+    get = attrgetter(field)
+
+    def read(self: CQEX) -> int:
+        found: int = get(self._found())
+        return found
+
+    read.__doc__ = meaning
+    return read
+
+
+class CQEX(CompletionQueue):
+    """An extended completion queue, read one completion at a time."""
+
+    TITLE = "Extended CQ"
 
     def __init__(self, context: Context, init_attr: CqInitAttrEx | None = None) -> None:
         wanted = CqInitAttrEx() if init_attr is None else init_attr
         failed = "Failed to create extended CQ"
         self.context, self.comp_channel = context, wanted.channel
-        check_size(context, wanted.cqe, wanted.comp_vector, failed)
+        self._check_size(wanted.cqe, wanted.comp_vector, failed)
         if wanted.wc_flags & ~int(READABLE):
             known = not wanted.wc_flags & ~int(KNOWN)
             raise error(failed, errno.EOPNOTSUPP if known else errno.EINVAL)
         if wanted.comp_mask & ~int(MASKS):
             raise error(failed, errno.EINVAL)
         domain = wanted.parent_domain if wanted.comp_mask & e.IBV_CQ_INIT_ATTR_MASK_PD else None
-        self._memory = QueueMemory(domain, wanted.cqe, QUEUE)
+        self._memory = QueueMemory(domain, wanted.cqe, CQ_MEMORY)
         self._readable = wanted.wc_flags
         with self._memory.made_with(failed):
             self.handle, self._cqe = context.world.device.make_cq(wanted.cqe)
-        self.unacknowledged = 0
         self._at: Completion | None = None
-        self._opened()
-        (context if wanted.channel is None else wanted.channel)._add_dependent(self, "cqs")
-        context._add_dependent(self, "cqs")
-
-    def __str__(self) -> str:
-        return "Extended CQ\n" + printed({"handle": self.handle, "cqe": self.cqe})
-
-    @property
-    def cqe(self) -> int:
-        """The number of entries of the queue."""
-        return int(self._cqe)
+        self._opened_with(wanted.channel)
 
     def start_poll(self, attr: PollCqAttr | None = None) -> int:
         """Go to the first completion: 0, or 2 if there is none, when virtual time goes on."""
@@ -145,66 +169,25 @@ class CQEX(PyverbsCM):
             raise error("No completion is being read", errno.EINVAL)
         return self._at
 
-    @property
-    def wr_id(self) -> int:
-        """The ``wr_id`` of the completed work request."""
-        return self._found().wr_id
-
-    @property
-    def status(self) -> int:
-        """The completion's status."""
-        return self._found().status
-
-    def read_opcode(self) -> int:
-        """The opcode of the completed operation."""
-        return self._found().opcode
-
-    def read_vendor_err(self) -> int:
-        """The vendor's error code."""
-        return self._found().vendor_err
-
-    def read_byte_len(self) -> int:
-        """The number of bytes received."""
-        return self._found().byte_len
-
-    def read_imm_data(self) -> int:
-        """The word that came with them, in network order, or the key that was invalidated."""
-        return self._found().imm_data
-
-    def read_qp_num(self) -> int:
-        """The number of the local queue pair."""
-        return self._found().qp_num
-
-    def read_src_qp(self) -> int:
-        """The number of the sending queue pair."""
-        return self._found().src_qp
-
-    def read_wc_flags(self) -> int:
-        """The completion's flags."""
-        return self._found().wc_flags
-
-    def read_slid(self) -> int:
-        """0, as on any Ethernet."""
-        self._found()
-        return 0
-
-    def read_sl(self) -> int:
-        """The service level, which is 0."""
-        self._found()
-        return 0
-
-    def read_dlid_path_bits(self) -> int:
-        """0, as on any Ethernet."""
-        self._found()
-        return 0
-
-    def read_timestamp(self) -> int:
-        """When it completed, in nanoseconds of the device's clock."""
-        return self._found().time_ns
-
-    def read_completion_wallclock_ns(self) -> int:
-        """When it completed; the device's clock is the only one."""
-        return self._found().time_ns
+    wr_id = property(_reads("wr_id", "The ``wr_id`` of the completed work request."))
+    status = property(_reads("status", "The completion's status."))
+    read_opcode = _reads("opcode", "The opcode of the completed operation.")
+    read_vendor_err = _reads("vendor_err", "The vendor's error code.")
+    read_byte_len = _reads("byte_len", "The number of bytes received.")
+    read_imm_data = _reads(
+        "imm_data",
+        "The word that came with them, in network order, or the key that was invalidated.",
+    )
+    read_qp_num = _reads("qp_num", "The number of the local queue pair.")
+    read_src_qp = _reads("src_qp", "The number of the sending queue pair.")
+    read_wc_flags = _reads("wc_flags", "The completion's flags.")
+    read_slid = _reads("slid", "0, as on any Ethernet.")
+    read_sl = _reads("sl", "The service level, which is 0.")
+    read_dlid_path_bits = _reads("dlid_path_bits", "0, as on any Ethernet.")
+    read_timestamp = _reads("time_ns", "When it completed, in nanoseconds of the device's clock.")
+    read_completion_wallclock_ns = _reads(
+        "time_ns", "When it completed; the device's clock is the only one."
+    )
 
     def _absent(self, what: str) -> int:
         raise error(f"The device has no {what}", errno.EOPNOTSUPP)
@@ -223,46 +206,23 @@ class CQEX(PyverbsCM):
         self._absent("tag matching")
         return WcTmInfo()
 
-    def req_notify(self, solicited_only: bool = False) -> None:
-        """Arm the queue: the next completion, or the next solicited one, raises an event."""
-        with refusal("Request notify CQ returned"):
-            self.context.world.device.arm(self.handle, bool(solicited_only))
-
-    def count_taken_event(self) -> None:
-        """An event of it has been taken."""
-        self.unacknowledged += 1
-
-    def ack_events(self, num_events: int) -> None:
-        """So many of its events have been seen."""
-        self.unacknowledged = max(self.unacknowledged - int(num_events), 0)
-
     def _release(self) -> None:
-        self.ack_events(self.unacknowledged)
-        self.context.world.device.free_cq(self.handle)
+        super()._release()
         self._memory.free()
 
 
-__all__ = [
-    "CQ",
-    "CQEX",
-    "WC",
-    "CompChannel",
-    "CqInitAttrEx",
-    "PollCqAttr",
-    "WcTmInfo",
-    "cqe_opcode_to_str",
-    "cqe_status_to_str",
-]
+def _said(meaning: str, kind: Any) -> Callable[[int], str]:
+    name_of = naming(meaning, kind, "Unknown", "IBV_WC_")
+
+    def spelt(value: int) -> str:
+        return name_of(value).replace("_", " ").capitalize()
+
+    spelt.__doc__ = meaning
+    return spelt
 
 
-def cqe_status_to_str(status: int) -> str:
-    """The name of a completion's status."""
-    return of_enum(e.ibv_wc_status, status, "IBV_WC_", "Unknown").replace("_", " ").capitalize()
-
-
-def cqe_opcode_to_str(opcode: int) -> str:
-    """The name of a completion's opcode."""
-    return of_enum(e.ibv_wc_opcode, opcode, "IBV_WC_", "Unknown").replace("_", " ").capitalize()
+cqe_status_to_str = _said("The name of a completion's status.", e.ibv_wc_status)
+cqe_opcode_to_str = _said("The name of a completion's opcode.", e.ibv_wc_opcode)
 
 
 class CompChannel(PyverbsCM):
@@ -310,19 +270,13 @@ class WC(Fields, PyverbsObject, Completion):
         *("imm_data", "wc_flags", "pkey_index", "slid", "sl", "dlid_path_bits"),
     )
 
-    def shown(self) -> list[tuple[str, Any]]:
-        """Names and values, as they are printed."""
-        said = {"status": cqe_status_to_str, "opcode": cqe_opcode_to_str}
-        return [
-            (name.replace("_", " "), said.get(name, lambda value: value)(getattr(self, name)))
-            for name in self.SHOWN
-        ]
+    SAID: ClassVar = {"status": cqe_status_to_str, "opcode": cqe_opcode_to_str}
 
 
-class CQ(PyverbsCM):
+class CQ(CompletionQueue):
     """A completion queue."""
 
-    ORDER = ("qps", "srqs", "wqs")
+    TITLE = "CQ"
 
     def __init__(
         self,
@@ -336,21 +290,10 @@ class CQ(PyverbsCM):
         wanted, world = int(cqe), context.world
         self._device = world.device
         failed = "Failed to create a CQ"
-        check_size(context, wanted, int(comp_vector), failed)
+        self._check_size(wanted, int(comp_vector), failed)
         with refusal(failed):
             self.handle, self._cqe = world.device.make_cq(wanted, WC)
-        self.unacknowledged = 0
-        self._opened()
-        (context if channel is None else channel)._add_dependent(self, "cqs")
-        context._add_dependent(self, "cqs")
-
-    def __str__(self) -> str:
-        return "CQ\n" + printed({"handle": self.handle, "cqe": self.cqe})
-
-    @property
-    def cqe(self) -> int:
-        """The number of entries of the queue."""
-        return int(self._cqe)
+        self._opened_with(channel)
 
     def poll(self, num_entries: int = 1) -> tuple[int, list[WC]]:
         """The number of completions and those; polling an empty queue advances virtual time."""
@@ -359,19 +302,6 @@ class CQ(PyverbsCM):
         except Refused as refused:
             raise error("Failed to poll CQ", refused.errno) from None
         return len(found), found
-
-    def req_notify(self, solicited_only: bool = False) -> None:
-        """Arm the queue: the next completion, or the next solicited one, raises an event."""
-        with refusal("Request notify CQ returned"):
-            self.context.world.device.arm(self.handle, bool(solicited_only))
-
-    def count_taken_event(self) -> None:
-        """An event of it has been taken."""
-        self.unacknowledged += 1
-
-    def ack_events(self, num_events: int) -> None:
-        """So many of its events have been seen."""
-        self.unacknowledged = max(self.unacknowledged - int(num_events), 0)
 
     def resize(self, cqe: int) -> None:
         """Resize the queue; errors: EINVAL where not all completions would fit."""
@@ -383,7 +313,3 @@ class CQ(PyverbsCM):
             raise error("Failed to resize CQ", errno.EINVAL)
         with refusal("Failed to resize CQ"):
             self._cqe = int(self.context.world.device.resize_cq(self.handle, wanted))
-
-    def _release(self) -> None:
-        self.ack_events(self.unacknowledged)
-        self.context.world.device.free_cq(self.handle)

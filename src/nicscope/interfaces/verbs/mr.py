@@ -1,55 +1,208 @@
-"""Memory regions and memory windows: what of a program's memory the NIC may access."""
+"""Protection domains, and the memory regions and windows in them that the NIC may access."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 from typing import TYPE_CHECKING, Any
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.base import (
-    Fields,
-    Number,
+    HUGE,
+    PAGE,
+    Attributes,
     PyverbsCM,
     PyverbsObject,
+    PyverbsRDMAError,
+    PyverbsUserError,
+    World,
+    as_bytes,
     error,
     printed,
     refusal,
 )
-from nicscope.interfaces.verbs.device_attr import atomics
-from nicscope.interfaces.verbs.mem_alloc import HUGE, as_bytes
-from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
-from nicscope.interfaces.verbs.texts import rereg_error_to_str
-from nicscope.interfaces.verbs.unsupported import DMAHandle, DmaHandleInitAttr
-from nicscope.interfaces.verbs.world import PAGE
+from nicscope.interfaces.verbs.device import DM, Context, atomics
+from nicscope.interfaces.verbs.enumerations import rereg_error_to_str
 from nicscope.interfaces.verbs_device.calls import Refused
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.verbs.cmid import CMID
-    from nicscope.interfaces.verbs.dm import DM
-    from nicscope.interfaces.verbs.pd import PD
-    from nicscope.interfaces.verbs.world import World
+    from collections.abc import Callable, Iterator, Sequence
 
 
-class MWBindInfo(Fields, PyverbsObject):
+ADVICES = (
+    e._IBV_ADVISE_MR_ADVICE_PREFETCH,
+    e._IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+    e._IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT,
+)
+ALLOCATED = e.IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | e.IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT
+PARENT_MASK = (
+    e.IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS
+    | e.IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT
+    | e.IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC
+)
+
+
+class PD(PyverbsCM):
+    """A protection domain: objects of different domains cannot be used together."""
+
+    ORDER = ("parents", "qps", "wqs", "ahs", "mws", "bufs", "mrs", "srqs")
+
+    def __init__(self, creator: PyverbsCM, handle: int | None = None) -> None:
+        owner: Any = creator
+        ctx = owner.context
+        if ctx is None or ctx._closed:
+            raise error("Failed to allocate PD", errno.EINVAL)
+        self.ctx: Context = ctx
+        self._imported = handle is not None
+        if handle is not None:
+            if ("pd", int(handle)) not in ctx.things:
+                raise error(f"Failed to import PD with handle {handle}", errno.EINVAL)
+            self.handle = int(handle)
+        else:
+            with refusal("Failed to allocate PD"):
+                self.handle = int(ctx.world.device.open_pd())
+            ctx.things[("pd", self.handle)] = self.handle
+        self._opened()
+        ctx._add_dependent(self, "pds")
+
+    @property
+    def pd(self) -> PD:
+        """The protection domain itself."""
+        return self
+
+    def _release(self) -> None:
+        if not self._imported:
+            self.ctx.things.pop(("pd", self.handle), None)
+            self.ctx.world.device.close_pd(self.handle)
+
+    def unimport(self) -> None:
+        """Release an imported handle."""
+        self._imported = True
+        self.close()
+
+    def advise_mr(self, advise: int, flags: int, sg_list: Sequence[Any]) -> None:
+        """Prefetch pages of on-demand memory regions, as SGEs name them."""
+        failed = "Failed to advise MR"
+        if int(advise) not in ADVICES or int(flags) & ~int(e._IBV_ADVISE_MR_FLAG_FLUSH):
+            raise error(failed, errno.EINVAL)
+        pieces = [each.piece() for each in sg_list]
+        if not pieces:
+            raise error(failed, errno.EINVAL)
+        with refusal(failed):
+            flush = bool(int(flags) & e._IBV_ADVISE_MR_FLAG_FLUSH)
+            wanted = [(piece.lkey, piece.address, piece.length) for piece in pieces]
+            self.ctx.world.device.prefetch(self.handle, int(advise), flush, wanted)
+
+
+class ParentDomainContext(PyverbsObject):
+    """The allocator of queue memory for objects of a parent domain."""
+
+    def __init__(
+        self,
+        pd: PD,
+        alloc_func: Callable[..., Any] | None,
+        free_func: Callable[..., Any] | None,
+        user_data: Any = None,
+    ) -> None:
+        self.pd, self.user_data = pd, user_data
+        self.alloc_func, self.free_func = alloc_func, free_func
+
+
+class ParentDomainInitAttr(PyverbsObject):
+    """Attributes of a parent domain."""
+
+    def __init__(
+        self, pd: PD, pd_context: ParentDomainContext | None = None, comp_mask: int = 0
+    ) -> None:
+        self.pd, self.pd_context, self.comp_mask = pd, pd_context, int(comp_mask)
+        if pd_context is not None:
+            self.comp_mask |= int(ALLOCATED)
+
+
+class ParentDomain(PD):
+    """A protection domain with the program's own allocator of queue memory."""
+
+    def __init__(self, context: Context, attr: ParentDomainInitAttr) -> None:
+        if attr.pd is None or attr.comp_mask & ~int(PARENT_MASK) or attr.pd.ctx is not context:
+            raise error("Failed to allocate Parent Domain", errno.EINVAL)
+        self.ctx, self.handle, self._imported = context, attr.pd.handle, True
+        self.protection_domain = attr.pd
+        self.allocator = attr.pd_context
+        self._opened()
+        attr.pd._add_dependent(self, "parents")
+
+    @property
+    def pd(self) -> PD:
+        """The protection domain beneath."""
+        return self.protection_domain
+
+    def allocate_queue(self, size: int, kind: int) -> int | None:
+        """Ask the program's allocator for queue memory; None: the provider's default."""
+        if self.allocator is None or self.allocator.alloc_func is None:
+            return None
+        alignment = 4096
+        found = self.allocator.alloc_func(self, self.allocator, size, alignment, kind)
+        if found is None or int(found) == e._IBV_ALLOCATOR_USE_DEFAULT:
+            return None
+        if not int(found):
+            raise error("Failed to allocate a queue", errno.ENOMEM)
+        return int(found)
+
+    def free_queue(self, address: int | None, kind: int) -> None:
+        """Return queue memory to the program's allocator."""
+        if address is not None and self.allocator is not None and self.allocator.free_func:
+            self.allocator.free_func(self, self.allocator, address, kind)
+
+
+QP_MEMORY, CQ_MEMORY, SRQ_MEMORY = 0, 1, 2  # kinds of resources, as the callbacks get them
+ENTRY = 64  # bytes of a request or a completion in a queue
+
+
+class QueueMemory:
+    """The queue memory of one object, allocated only if it is made on a parent domain."""
+
+    def __init__(self, pd: Any, entries: int, kind: int) -> None:
+        self._pd = pd if isinstance(pd, ParentDomain) else None
+        self._kind = kind
+        size = max(entries, 1) * ENTRY
+        self._address = None if self._pd is None else self._pd.allocate_queue(size, kind)
+
+    @contextlib.contextmanager
+    def made_with(self, failed: str) -> Iterator[None]:
+        """Create the object within the block; if the device refuses, free its queue memory."""
+        try:
+            with refusal(failed):
+                yield
+        except PyverbsRDMAError:
+            self.free()
+            raise
+
+    def free(self) -> None:
+        """Free the queue memory."""
+        if self._pd is not None:
+            self._pd.free_queue(self._address, self._kind)
+            self._address = None
+
+
+class MWBindInfo(Attributes):
     """The memory range and access rights that a window is bound to."""
 
-    SHOWN = ("address", "length", "mw_access_flags")
-    address, length, mw_access_flags = Number(), Number(), Number()
+    address: int
+    length: int
+    mw_access_flags: int
 
     def __init__(self, mr: MR, addr: int, length: int, mw_access_flags: int) -> None:
         self.mr = mr
         self.address, self.length, self.mw_access_flags = addr, length, mw_access_flags
 
 
-class MWBind(Fields, PyverbsObject):
+class MWBind(Attributes):
     """A request to bind a window of type 1."""
 
     SHOWN = ("wr_id", "send_flags")
-    wr_id, send_flags = Number(), Number()
-
-    def __init__(self, info: MWBindInfo, send_flags: int, wr_id: int = 0) -> None:
-        self.info = info
-        self.send_flags, self.wr_id = send_flags, wr_id
+    info: MWBindInfo
+    send_flags: int
+    wr_id: int = 0
 
 
 class MW(PyverbsCM):
@@ -70,20 +223,6 @@ class MW(PyverbsCM):
     def _release(self) -> None:
         self.pd.ctx.world.device.free_mw(self.handle)
 
-
-__all__ = [
-    "DMMR",
-    "MR",
-    "MW",
-    "Buf",
-    "BufMR",
-    "DMAHandle",
-    "DmaBufMR",
-    "DmaHandleInitAttr",
-    "MREx",
-    "MWBind",
-    "MWBindInfo",
-]
 
 WRITES = e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_ATOMIC
 OPTIONAL = 0x3FF00000  # bits that a device may ignore
@@ -120,7 +259,7 @@ class MR(PyverbsCM):
 
     def __init__(
         self,
-        creator: PD | CMID | MR,
+        creator: PyverbsCM,  # of a protection domain, or that has one
         length: int = 0,
         access: int = 0,
         address: int | None = None,
@@ -273,6 +412,22 @@ class MR(PyverbsCM):
             self.pd._born["mrs"].discard(self)
             self.pd = domain
             domain._add_dependent(self, "mrs")
+
+
+class DmaHandleInitAttr(Attributes):
+    """Attributes of a TLP processing hint."""
+
+    comp_mask: int = 0
+    cpu_id: int = 0
+    ph: int = 0
+    tph_mem_type: int = 0
+
+
+class DMAHandle(PyverbsCM):
+    """A handle of a TLP processing hint; errors: EOPNOTSUPP."""
+
+    def __init__(self, ctx: Any, init_attr: DmaHandleInitAttr) -> None:  # noqa: ARG002
+        raise error("Failed to allocate DMA handle", errno.EOPNOTSUPP)
 
 
 class MREx(MR):

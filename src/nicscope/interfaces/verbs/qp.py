@@ -1,81 +1,397 @@
-"""Queue pairs: creation, state transitions, posting, window binds, and requests built by calls."""
+"""Queue pairs: attributes, creation, state transitions, posting, and requests built by calls."""
 
 from __future__ import annotations
 
 import errno
 import struct
-from typing import TYPE_CHECKING, Any, NamedTuple
+from copy import copy
+from dataclasses import InitVar  # noqa: TC003 - dataclasses look for it
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
+from nicscope.interfaces.verbs.addr import AH, PORT, AHAttr, OfMember, route_errno
 from nicscope.interfaces.verbs.base import (
-    Number,
+    Attributes,
     PyverbsCM,
     PyverbsObject,
+    PyverbsUserError,
+    as_bytes,
     error,
     inc_rkey,
     printed,
+    read,
     refusal,
 )
-from nicscope.interfaces.verbs.mem_alloc import as_bytes, read
-from nicscope.interfaces.verbs.pd import QP as QUEUE
-from nicscope.interfaces.verbs.pd import QueueMemory
-from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
-from nicscope.interfaces.verbs.qp_attr import (
-    ECE,
-    QPAttr,
-    QPCap,
-    QPInitAttr,
-    QPInitAttrEx,
-    QPRateLimitAttr,
-    attributes_errno,
-    merged,
-    required_masks,
-    state_of,
-    transition_errno,
+from nicscope.interfaces.verbs.device import KEYS, MTU_CODES, Context
+from nicscope.interfaces.verbs.enumerations import (
+    mig_state_to_str,
+    mtu_to_str,
+    qp_state_to_str,
+    qp_type_to_str,
 )
-from nicscope.interfaces.verbs.texts import qp_state_to_str, qp_type_to_str
+from nicscope.interfaces.verbs.mr import MW, PD, QP_MEMORY, MWBind, MWBindInfo, QueueMemory
 from nicscope.interfaces.verbs.wr import (
     INLINE,
     LONG,
+    SGE,
     WORD,
+    RecvWR,
+    SendWR,
     bind_of,
     not_posted,
     post_receives,
     remote,
 )
-from nicscope.interfaces.verbs_device.calls import Caps, Flush, Refused, Send, UdTarget
+from nicscope.interfaces.verbs_device.calls import Caps, Flush, QpState, Refused, Send, UdTarget
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from nicscope.interfaces.verbs.addr import AH
-    from nicscope.interfaces.verbs.device import Context
-    from nicscope.interfaces.verbs.mr import MW, MWBind, MWBindInfo
-    from nicscope.interfaces.verbs.pd import PD
-    from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
+
+STATUS = Path("/proc/self/status")
+NET_RAW = 13  # the bit of CAP_NET_RAW
+
+
+def may_use_raw() -> bool:
+    """Whether the process may use raw packets and keys; without Linux's files it may not."""
+    try:
+        lines = STATUS.read_text().splitlines()
+    except OSError:
+        return False
+    told = next((line.split()[1] for line in lines if line.startswith("CapEff:")), "0")
+    return bool(int(told, 16) >> NET_RAW & 1)
+
+
+class QPCap(Attributes):
+    """Queue depths of a queue pair, and SGEs and inline bytes of one work request."""
+
+    max_send_wr: int = 1
+    max_recv_wr: int = 10
+    max_send_sge: int = 1
+    max_recv_sge: int = 1
+    max_inline_data: int = 0
+
+
+class QPInitAttr(Attributes):
+    """Creation attributes of a queue pair."""
+
+    SHOWN: ClassVar[tuple[str, ...]] = ("qp_type", "sq_sig_all", *QPCap.SHOWN)
+    SAID: ClassVar = {"qp_type": qp_type_to_str}
+    max_send_wr, max_recv_wr, max_send_sge = OfMember("cap"), OfMember("cap"), OfMember("cap")
+    max_recv_sge, max_inline_data = OfMember("cap"), OfMember("cap")
+    qp_type: int = e.IBV_QPT_UD
+    qp_context: Any = None
+    scq: InitVar[Any] = None
+    rcq: InitVar[Any] = None
+    srq: Any = None
+    cap: QPCap = None  # type: ignore[assignment]  # a copy; of the defaults unless given
+    sq_sig_all: int = 1
+
+    def __post_init__(self, scq: Any, rcq: Any) -> None:
+        self.send_cq, self.recv_cq = scq, rcq
+        self.cap = QPCap() if self.cap is None else copy(self.cap)
+
+
+class QPInitAttrEx(QPInitAttr):
+    """Extended creation attributes of a queue pair."""
+
+    SHOWN = (
+        *QPInitAttr.SHOWN,
+        *("comp_mask", "create_flags", "max_tso_header", "source_qpn", "send_ops_flags"),
+    )
+    sq_sig_all: int = 0
+    comp_mask: int = 0
+    pd: Any = None
+    xrcd: Any = None
+    create_flags: int = 0
+    max_tso_header: int = 0
+    source_qpn: int = 0
+    hash_conf: Any = None
+    ind_table: Any = None
+    send_ops_flags: int = 0
+
+
+class QPAttr(Attributes):
+    """A queue pair's state and attributes."""
+
+    SHOWN = (
+        *("qp_state", "cur_qp_state", "path_mtu", "path_mig_state", "qkey", "rq_psn", "sq_psn"),
+        *("dest_qp_num", "qp_access_flags", "pkey_index", "alt_pkey_index"),
+        *("en_sqd_async_notify", "sq_draining", "max_rd_atomic", "max_dest_rd_atomic"),
+        *("min_rnr_timer", "port_num", "timeout", "retry_cnt", "rnr_retry", "alt_port_num"),
+        *("alt_timeout", "rate_limit"),
+    )
+    SAID: ClassVar = {
+        "qp_state": qp_state_to_str,
+        "cur_qp_state": qp_state_to_str,
+        "path_mtu": mtu_to_str,
+        "path_mig_state": mig_state_to_str,
+    }
+    qp_state: int = e.IBV_QPS_INIT
+    cur_qp_state: int = e.IBV_QPS_RESET
+    port_num: int = PORT
+    path_mtu: int = e.IBV_MTU_1024
+    path_mig_state: int = 0
+    qkey: int = 0
+    rq_psn: int = 0
+    sq_psn: int = 0
+    dest_qp_num: int = 0
+    qp_access_flags: int = 0
+    pkey_index: int = 0
+    alt_pkey_index: int = 0
+    en_sqd_async_notify: int = 0
+    sq_draining: int = 0
+    max_rd_atomic: int = 0
+    max_dest_rd_atomic: int = 0
+    min_rnr_timer: int = 0
+    timeout: int = 0
+    retry_cnt: int = 0
+    rnr_retry: int = 0
+    alt_port_num: int = 0
+    alt_timeout: int = 0
+    rate_limit: int = 0
+
+    def __post_init__(self) -> None:
+        self.cap = QPCap(0, 0, 0, 0, 0)
+        self._way, self._alternative = AHAttr(), AHAttr()
+
+    @property
+    def ah_attr(self) -> AHAttr:
+        """The primary path."""
+        return self._way.copied()
+
+    @ah_attr.setter
+    def ah_attr(self, val: AHAttr) -> None:
+        self._way = val.copied()
+
+    @property
+    def alt_ah_attr(self) -> AHAttr:
+        """The alternate path."""
+        return self._alternative.copied()
+
+    @alt_ah_attr.setter
+    def alt_ah_attr(self, val: AHAttr) -> None:
+        self._alternative = val.copied()
+
+    def copied(self) -> QPAttr:
+        """A copy of the attributes."""
+        made = copy(self)
+        made.cap, made.ah_attr = copy(self.cap), self._way
+        made.alt_ah_attr = self._alternative
+        return made
+
+
+class QPRateLimitAttr(Attributes):
+    """Rate limits of a queue pair, which this device does not support."""
+
+    rate_limit: int = 0
+    max_burst_sz: int = 0
+    typical_pkt_sz: int = 0
+
+
+class ECE(Attributes):
+    """Enhanced connection establishment options, which are all zero here."""
+
+    vendor_id: int = 0
+    options: int = 0
+    comp_mask: int = 0
+
+
+RESET, INIT, RTR, RTS = e.IBV_QPS_RESET, e.IBV_QPS_INIT, e.IBV_QPS_RTR, e.IBV_QPS_RTS
+SQD, SQE, ERR = e.IBV_QPS_SQD, e.IBV_QPS_SQE, e.IBV_QPS_ERR
+RC, UC, UD = e.IBV_QPT_RC, e.IBV_QPT_UC, e.IBV_QPT_UD
+XRC_SEND, XRC_RECV, RAW = e.IBV_QPT_XRC_SEND, e.IBV_QPT_XRC_RECV, e.IBV_QPT_RAW_PACKET
+EVERY = (RC, UC, UD, XRC_SEND, XRC_RECV, RAW)
+Masks = dict[int, tuple[int, int]]  # by transport: what is required, what is allowed beside it
+
+
+def _mask(text: str) -> int:
+    found = 0
+    for name in text.split():
+        found |= int(getattr(e, f"IBV_QP_{name}"))
+    return found
+
+
+_OPEN = "PKEY_INDEX PORT ACCESS_FLAGS"
+_TO_INIT = {RC: _OPEN, UC: _OPEN, UD: "PKEY_INDEX PORT QKEY", XRC_SEND: _OPEN, XRC_RECV: _OPEN}
+_WAY = "AV PATH_MTU DEST_QPN RQ_PSN"
+_ANSWERING = f"{_WAY} MAX_DEST_RD_ATOMIC MIN_RNR_TIMER"
+_TO_RTR = {RC: _ANSWERING, UC: _WAY, UD: "", XRC_SEND: _WAY, XRC_RECV: _ANSWERING}
+_ASKING = "TIMEOUT RETRY_CNT RNR_RETRY SQ_PSN MAX_QP_RD_ATOMIC"
+_TO_RTS = {RC: _ASKING, UC: "SQ_PSN", UD: "SQ_PSN", XRC_SEND: _ASKING, XRC_RECV: "TIMEOUT SQ_PSN"}
+_CHANGING = "CUR_STATE ALT_PATH ACCESS_FLAGS PATH_MIG_STATE"
+_ALIVE = {
+    RC: f"{_CHANGING} MIN_RNR_TIMER",
+    UC: _CHANGING,
+    UD: "CUR_STATE QKEY",
+    XRC_SEND: _CHANGING,
+    XRC_RECV: f"{_CHANGING} MIN_RNR_TIMER",
+}
+_DRAINED = "AV ALT_PATH ACCESS_FLAGS PKEY_INDEX PATH_MIG_STATE"
+_ALL = f"PORT {_DRAINED} TIMEOUT RETRY_CNT RNR_RETRY MAX_QP_RD_ATOMIC"
+_IN_SQD = {
+    RC: f"{_ALL} MAX_DEST_RD_ATOMIC MIN_RNR_TIMER",
+    UC: _DRAINED,
+    UD: "PKEY_INDEX QKEY",
+    XRC_SEND: _ALL,
+    XRC_RECV: f"PORT {_DRAINED} TIMEOUT MAX_DEST_RD_ATOMIC MIN_RNR_TIMER",
+}
+_BESIDE = "ALT_PATH ACCESS_FLAGS PKEY_INDEX"
+
+
+def _of(required: dict[int, str], allowed: dict[int, str]) -> Masks:
+    return {kind: (_mask(required.get(kind, "")), _mask(allowed.get(kind, ""))) for kind in EVERY}
+
+
+@cache
+def table() -> dict[tuple[int, int], Masks]:
+    """Required and optional attributes of each state transition, by old and new state."""
+    connected = dict.fromkeys((RC, UC, XRC_SEND, XRC_RECV), _BESIDE)
+    raw = {RAW: "PORT"}
+    steps: dict[tuple[int, int], Masks] = {
+        (RESET, INIT): _of({**_TO_INIT, **raw}, {}),
+        (INIT, INIT): _of({}, {**_TO_INIT, **raw}),
+        (INIT, RTR): _of(_TO_RTR, {**connected, UD: "PKEY_INDEX QKEY"}),
+        (RTR, RTS): _of(_TO_RTS, {**_ALIVE, RAW: "RATE_LIMIT"}),
+        (RTS, RTS): _of({}, {**_ALIVE, RAW: "RATE_LIMIT"}),
+        (RTS, SQD): _of({}, dict.fromkeys(EVERY, "EN_SQD_ASYNC_NOTIFY")),
+        (SQD, RTS): _of({}, _ALIVE),
+        (SQD, SQD): _of({}, _IN_SQD),
+        (SQE, RTS): _of({}, {UD: "CUR_STATE QKEY", UC: "CUR_STATE ACCESS_FLAGS"}),
+    }
+    anywhere = _of({}, {})
+    for state in (RESET, INIT, RTR, RTS, SQD, SQE, ERR):
+        steps[state, RESET] = steps[state, ERR] = anywhere
+    return steps
+
+
+def transition_errno(kind: int, now: int, then: int, mask: int) -> int:
+    """The errno for an invalid state transition, or 0.
+
+    ``mask``: what is said beside the new state.
+    """
+    found = table().get((now, then))
+    if found is None:
+        return errno.EINVAL
+    required, allowed = found[kind]
+    if mask & required != required or mask & ~(required | allowed):
+        return errno.EINVAL
+    return 0
+
+
+def required_masks(kind: int, now: int, then: int) -> int:
+    """The attributes that a state transition requires."""
+    return table()[now, then][kind][0]
+
+
+BYTES = {code: size for size, code in MTU_CODES.items()}
+PRIVILEGED = 1 << 31  # of a key of datagrams
+PSN = (1 << 24) - 1
+RETRIES, TIMERS = 7, 31
+NOT_BUILT = e.IBV_QP_ALT_PATH | e.IBV_QP_PATH_MIG_STATE | e.IBV_QP_RATE_LIMIT
+
+FIELDS: dict[int, tuple[str, ...]] = {  # by the bit that says that they are set
+    e.IBV_QP_ACCESS_FLAGS: ("qp_access_flags",),
+    e.IBV_QP_PKEY_INDEX: ("pkey_index",),
+    e.IBV_QP_PORT: ("port_num",),
+    e.IBV_QP_QKEY: ("qkey",),
+    e.IBV_QP_AV: ("ah_attr",),
+    e.IBV_QP_PATH_MTU: ("path_mtu",),
+    e.IBV_QP_TIMEOUT: ("timeout",),
+    e.IBV_QP_RETRY_CNT: ("retry_cnt",),
+    e.IBV_QP_RNR_RETRY: ("rnr_retry",),
+    e.IBV_QP_RQ_PSN: ("rq_psn",),
+    e.IBV_QP_MAX_QP_RD_ATOMIC: ("max_rd_atomic",),
+    e.IBV_QP_MIN_RNR_TIMER: ("min_rnr_timer",),
+    e.IBV_QP_SQ_PSN: ("sq_psn",),
+    e.IBV_QP_MAX_DEST_RD_ATOMIC: ("max_dest_rd_atomic",),
+    e.IBV_QP_DEST_QPN: ("dest_qp_num",),
+    e.IBV_QP_EN_SQD_ASYNC_NOTIFY: ("en_sqd_async_notify",),
+}
+
+
+def attributes_errno(context: Any, attr: QPAttr, mask: int) -> int:
+    """The errno of the first attribute value that the device does not support, or 0."""
+    facts = context.world.facts
+    if mask & NOT_BUILT:
+        return errno.EOPNOTSUPP
+    most = {
+        e.IBV_QP_PKEY_INDEX: (attr.pkey_index, KEYS - 1),
+        e.IBV_QP_TIMEOUT: (attr.timeout, TIMERS),
+        e.IBV_QP_RETRY_CNT: (attr.retry_cnt, RETRIES),
+        e.IBV_QP_RNR_RETRY: (attr.rnr_retry, RETRIES),
+        e.IBV_QP_MIN_RNR_TIMER: (attr.min_rnr_timer, TIMERS),
+        e.IBV_QP_MAX_QP_RD_ATOMIC: (attr.max_rd_atomic, facts.max_rd_atomic),
+        e.IBV_QP_MAX_DEST_RD_ATOMIC: (attr.max_dest_rd_atomic, facts.max_rd_atomic),
+        e.IBV_QP_PATH_MTU: (BYTES.get(attr.path_mtu, 1 << 31), facts.mtu_bytes),
+        e.IBV_QP_DEST_QPN: (attr.dest_qp_num, PSN),
+    }
+    for bit, (value, limit) in most.items():
+        if mask & bit and not 0 <= value <= limit:
+            return errno.EINVAL
+    checks: dict[int, Callable[[], int]] = {
+        e.IBV_QP_PORT: lambda: errno.EINVAL if attr.port_num != PORT else 0,
+        e.IBV_QP_AV: lambda: route_errno(context, attr.ah_attr),
+        e.IBV_QP_QKEY: lambda: errno.EPERM if attr.qkey & PRIVILEGED and not may_use_raw() else 0,
+    }
+    found = (check() for bit, check in checks.items() if mask & bit)
+    return next((wrong for wrong in found if wrong), 0)
+
+
+def merged(held: QPAttr, attr: QPAttr, mask: int) -> QPAttr:
+    """The attributes ``held``, with those that ``mask`` names taken from ``attr``."""
+    made = held.copied()
+    for bit, names in FIELDS.items():
+        if mask & bit:
+            for name in names:
+                setattr(made, name, getattr(attr, name))
+    if mask & e.IBV_QP_STATE:
+        made.qp_state = attr.qp_state
+    made.rq_psn &= PSN
+    made.sq_psn &= PSN
+    return made
+
+
+def state_of(attr: QPAttr, mask: int) -> QpState:
+    """The attributes as the device takes them; ``mask``: which of them are set now."""
+    way = attr.ah_attr
+    return QpState(
+        attr.qp_state,
+        attr.qp_access_flags,
+        attr.dest_qp_num,
+        way.gr.dgid.raw,
+        way.gr.sgid_index,
+        BYTES.get(attr.path_mtu, 0),
+        attr.rq_psn,
+        attr.sq_psn,
+        attr.timeout,
+        attr.retry_cnt,
+        attr.rnr_retry,
+        attr.min_rnr_timer,
+        attr.max_rd_atomic,
+        attr.max_dest_rd_atomic,
+        attr.qkey,
+        attr.pkey_index,
+        bool(mask & e.IBV_QP_EN_SQD_ASYNC_NOTIFY and attr.en_sqd_async_notify),
+    )
 
 
 FAILED = "Failed to create QP"
 KNOWN = sum(e.ibv_qp_init_attr_mask)
-NOT_BUILT = (
+NOT_BUILT_INIT = (
     e.IBV_QP_INIT_ATTR_MAX_TSO_HEADER | e.IBV_QP_INIT_ATTR_IND_TABLE | e.IBV_QP_INIT_ATTR_RX_HASH
 )
 OPERATIONS = {  # opcode of a request: the bit that declares it
-    e.IBV_WR_RDMA_WRITE: e.IBV_QP_EX_WITH_RDMA_WRITE,
-    e.IBV_WR_RDMA_WRITE_WITH_IMM: e.IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
-    e.IBV_WR_SEND: e.IBV_QP_EX_WITH_SEND,
-    e.IBV_WR_SEND_WITH_IMM: e.IBV_QP_EX_WITH_SEND_WITH_IMM,
-    e.IBV_WR_RDMA_READ: e.IBV_QP_EX_WITH_RDMA_READ,
-    e.IBV_WR_ATOMIC_CMP_AND_SWP: e.IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP,
-    e.IBV_WR_ATOMIC_FETCH_AND_ADD: e.IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
-    e.IBV_WR_LOCAL_INV: e.IBV_QP_EX_WITH_LOCAL_INV,
-    e.IBV_WR_BIND_MW: e.IBV_QP_EX_WITH_BIND_MW,
-    e.IBV_WR_SEND_WITH_INV: e.IBV_QP_EX_WITH_SEND_WITH_INV,
-    e.IBV_WR_FLUSH: e.IBV_QP_EX_WITH_FLUSH,
-    e.IBV_WR_ATOMIC_WRITE: e.IBV_QP_EX_WITH_ATOMIC_WRITE,
-    e.IBV_WR_TSO: e.IBV_QP_EX_WITH_TSO,
+    getattr(e, f"IBV_WR_{name}"): getattr(e, f"IBV_QP_EX_WITH_{name}")
+    for name in (
+        *("RDMA_WRITE", "RDMA_WRITE_WITH_IMM", "SEND", "SEND_WITH_IMM", "SEND_WITH_INV"),
+        *("RDMA_READ", "ATOMIC_CMP_AND_SWP", "ATOMIC_FETCH_AND_ADD", "ATOMIC_WRITE"),
+        *("LOCAL_INV", "BIND_MW", "FLUSH", "TSO"),
+    )
 }
 _SENDS = {e.IBV_WR_SEND, e.IBV_WR_SEND_WITH_IMM}
 _OF_UC = {
@@ -92,53 +408,13 @@ TRANSPORT = {  # what each transport can do
 }
 
 
-class Plan(NamedTuple):
-    """A queue pair's checked attributes; ``operations`` is None where none was declared."""
-
-    context: Any
-    pd: Any
-    domain: Any
-    kind: int
-    scq: Any
-    rcq: Any
-    srq: Any
-    xrcd: Any
-    operations: frozenset[int] | None
-    holders: list[Any]
-
-
-def plan_of(creator: Any, attr: QPInitAttr) -> Plan:
-    """Check the creation attributes of a queue pair; errors: EINVAL, EOPNOTSUPP."""
-    if not isinstance(attr, QPInitAttr):
-        raise PyverbsUserError("QP needs a QPInitAttr, or a Context and a QPInitAttrEx")
-    extended = isinstance(attr, QPInitAttrEx)
-    domain, xrcd = _domains(creator, attr)
-    context = domain.ctx if domain is not None else creator.context
-    facts = context.world.facts
-    if attr.qp_type not in facts.qp_types:
-        raise error(FAILED, errno.EOPNOTSUPP)
-    _check_caps(facts, attr)
-    _check_queues(context, attr, domain, xrcd)
-    receives = attr.qp_type == e.IBV_QPT_XRC_RECV
-    sends = attr.qp_type == e.IBV_QPT_XRC_SEND
-    scq = None if receives else attr.send_cq
-    rcq = None if receives or sends else attr.recv_cq
-    srq = None if receives or sends else attr.srq
-    holders = [each for each in (domain, xrcd, scq, rcq, srq) if each is not None]
-    if extended:
-        holders.append(context)
-    pd = None if domain is None else domain.pd
-    declared = _declared(facts, attr)
-    return Plan(context, pd, domain, attr.qp_type, scq, rcq, srq, xrcd, declared, holders)
-
-
 def _domains(creator: Any, attr: QPInitAttr) -> tuple[Any, Any]:
     """The protection domain and the XRC domain; a queue pair has one of the two."""
     if not isinstance(attr, QPInitAttrEx):
         return creator, None
     if attr.comp_mask & ~int(KNOWN):
         raise error(FAILED, errno.EINVAL)
-    if attr.comp_mask & int(NOT_BUILT):
+    if attr.comp_mask & int(NOT_BUILT_INIT):
         raise error(FAILED, errno.EOPNOTSUPP)
     if attr.comp_mask & e.IBV_QP_INIT_ATTR_CREATE_FLAGS and attr.create_flags:
         raise error(FAILED, errno.EOPNOTSUPP)
@@ -196,7 +472,7 @@ NOT_YET = (e.IBV_QPS_RESET, e.IBV_QPS_INIT, e.IBV_QPS_RTR)
 UNBUILT = int(e.IBV_SEND_IP_CSUM)
 FLAGS = int(sum(e.ibv_send_flags))
 REST = ~(FLAGS & ~UNBUILT)
-BIND, UD, XRC = int(e.IBV_WR_BIND_MW), int(e.IBV_QPT_UD), int(e.IBV_QPT_XRC_SEND)
+BIND, DATAGRAMS = int(e.IBV_WR_BIND_MW), int(e.IBV_QPT_UD)  # plain numbers: quick to compare
 INLINED = frozenset(
     int(op)
     for op in (
@@ -218,7 +494,7 @@ def send_errno(qp: Any, wr: SendWR) -> int:
         length = sum(piece.length for piece in wr.pieces)
         if opcode not in INLINED or length > qp._caps.inline:
             return errno.EINVAL
-    is_lost = qp._type == UD and "ud" not in wr.further
+    is_lost = qp._type == DATAGRAMS and "ud" not in wr.further
     if is_lost or (opcode == BIND and is_unbindable(qp, wr.window)):
         return errno.EINVAL
     return 0
@@ -251,12 +527,32 @@ class QP(PyverbsCM):
     def __init__(
         self, creator: PD | Context, init_attr: QPInitAttr, qp_attr: QPAttr | None = None
     ) -> None:
-        plan = plan_of(creator, init_attr)
-        self.ctx, self.pd = plan.context, plan.pd
-        self.scq, self.rcq, self.srq = plan.scq, plan.rcq, plan.srq
-        self._type, self._operations = plan.kind, plan.operations
+        if not isinstance(init_attr, QPInitAttr):
+            raise PyverbsUserError("QP needs a QPInitAttr, or a Context and a QPInitAttrEx")
+        domain, xrcd = _domains(creator, init_attr)
+        owner: Any = creator
+        self.ctx = owner.context if domain is None else domain.ctx
+        facts = self.ctx.world.facts
+        if init_attr.qp_type not in facts.qp_types:
+            raise error(FAILED, errno.EOPNOTSUPP)
+        _check_caps(facts, init_attr)
+        _check_queues(self.ctx, init_attr, domain, xrcd)
+        receives = init_attr.qp_type == e.IBV_QPT_XRC_RECV
+        takes = not receives and init_attr.qp_type != e.IBV_QPT_XRC_SEND
+        self.pd = None if domain is None else domain.pd
+        self.scq = None if receives else init_attr.send_cq
+        self.rcq = init_attr.recv_cq if takes else None
+        self.srq = init_attr.srq if takes else None
+        self._type = init_attr.qp_type
+        self._operations = _declared(facts, init_attr)  # None where none are
         self._signals_all = bool(init_attr.sq_sig_all)
-        self._make(plan, init_attr.cap)
+        self._make(domain, xrcd, init_attr.cap)
+        holders = [domain, xrcd, self.scq, self.rcq, self.srq]
+        if isinstance(init_attr, QPInitAttrEx):
+            holders.append(self.ctx)
+        for holder in holders:
+            if holder is not None:
+                holder._add_dependent(self, "qps")
         init_attr.cap = self._cap()
         if qp_attr is not None:
             try:
@@ -265,8 +561,8 @@ class QP(PyverbsCM):
                 self.close()
                 raise
 
-    def _make(self, plan: Plan, cap: QPCap) -> None:
-        self._memory = QueueMemory(plan.domain, cap.max_send_wr + cap.max_recv_wr, QUEUE)
+    def _make(self, domain: Any, xrcd: Any, cap: QPCap) -> None:
+        self._memory = QueueMemory(domain, cap.max_send_wr + cap.max_recv_wr, QP_MEMORY)
         self._device = self.ctx.world.device
         with self._memory.made_with("Failed to create QP"):
             self._number, self._caps = self._device.make_qp(
@@ -277,13 +573,11 @@ class QP(PyverbsCM):
                 0 if self.srq is None else self.srq.handle,
                 Caps(*(getattr(cap, name) for name in QPCap.SHOWN)),
                 self._signals_all,
-                0 if plan.xrcd is None else plan.xrcd.handle,
+                0 if xrcd is None else xrcd.handle,
             )
         self._held, self._sends = QPAttr(e.IBV_QPS_RESET, path_mtu=0), False
         self._offered = offered(self)
         self._opened()
-        for holder in plan.holders:
-            holder._add_dependent(self, "qps")
 
     def _cap(self) -> QPCap:
         return QPCap(*self._caps)
@@ -442,8 +736,6 @@ class DataBuffer(PyverbsObject):
 class QPEx(QP):
     """A queue pair whose work requests are built by one call for each part."""
 
-    wr_id, wr_flags = Number(), Number()
-
     def __init__(
         self, creator: Context, init_attr: QPInitAttrEx, qp_attr: QPAttr | None = None
     ) -> None:
@@ -499,7 +791,7 @@ class QPEx(QP):
         return 0
 
     def _begin(self, opcode: int, **parts: Any) -> None:
-        request = Send(self.wr_id & LONG, int(opcode), (), self.wr_flags, **parts)
+        request = Send(int(self.wr_id) & LONG, int(opcode), (), int(self.wr_flags), **parts)
         self._requests().append(request)
 
     def _set(self, **parts: Any) -> None:
@@ -594,16 +886,3 @@ class QPEx(QP):
     def wr_set_xrc_srqn(self, remote_srqn: int) -> None:
         """Set the remote shared receive queue."""
         self._set(srqn=int(remote_srqn))
-
-
-__all__ = [
-    "ECE",
-    "QP",
-    "DataBuffer",
-    "QPAttr",
-    "QPCap",
-    "QPEx",
-    "QPInitAttr",
-    "QPInitAttrEx",
-    "QPRateLimitAttr",
-]

@@ -1,24 +1,36 @@
-"""Work requests, and posting a chain of them: those before the first that fails stay posted."""
+"""Work requests, and shared receive queues with the XRC domains that reach them."""
 
 from __future__ import annotations
 
+import errno
+import os
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
-from nicscope.interfaces.verbs.base import TAG, PyverbsValue, error, inc_rkey
-from nicscope.interfaces.verbs.mem_alloc import read
-from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
+from nicscope.interfaces.verbs.base import (
+    TAG,
+    Attributes,
+    PyverbsCM,
+    PyverbsObject,
+    PyverbsRDMAError,
+    PyverbsUserError,
+    PyverbsValue,
+    error,
+    inc_rkey,
+    read,
+    refusal,
+)
+from nicscope.interfaces.verbs.mr import MW, PD, SRQ_MEMORY, MWBindInfo, QueueMemory
 from nicscope.interfaces.verbs_device.calls import Bind, Piece, Receive, Refused, Send, UdTarget
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nicscope.interfaces.verbs.addr import AH
-    from nicscope.interfaces.verbs.mr import MW, MWBindInfo
-    from nicscope.interfaces.verbs.pyverbs_error import PyverbsRDMAError
+    from nicscope.interfaces.verbs.device import Context
 
 
 def not_posted(failed: str, refused: Refused, wr: Any, bad: Any) -> PyverbsRDMAError:
@@ -196,3 +208,202 @@ def bind_of(mw: MW, info: MWBindInfo, rkey: int) -> Bind:
     """The device's bind request: of ``rkey`` only the tag is the caller's."""
     key = (mw.rkey & WORD & ~TAG) | (rkey & TAG)
     return Bind(mw.handle, info.mr.handle, info.address, info.length, info.mw_access_flags, key)
+
+
+NEEDED = e.IBV_SRQ_INIT_ATTR_TYPE | e.IBV_SRQ_INIT_ATTR_PD
+OF_XRC = NEEDED | e.IBV_SRQ_INIT_ATTR_XRCD | e.IBV_SRQ_INIT_ATTR_CQ
+KNOWN = sum(e.ibv_srq_init_attr_mask)
+MASKS = e.IBV_SRQ_MAX_WR | e.IBV_SRQ_LIMIT
+
+
+class SrqAttr(Attributes):
+    """Depth of a shared receive queue, and the limit below which an event is raised."""
+
+    max_wr: int = 100
+    max_sge: int = 1
+    srq_limit: int = 0
+
+
+class SrqInitAttr(SrqAttr):
+    """Creation attributes of a shared receive queue."""
+
+    def __init__(self, attr: SrqAttr | None = None) -> None:
+        given = SrqAttr() if attr is None else attr
+        super().__init__(given.max_wr, given.max_sge, given.srq_limit)
+
+    @property
+    def attr(self) -> SrqAttr:
+        """The queue's depth."""
+        return SrqAttr(self.max_wr, self.max_sge, self.srq_limit)
+
+
+class SrqInitAttrEx(SrqInitAttr):
+    """Extended creation attributes of a shared receive queue, of any type."""
+
+    SHOWN = SrqInitAttr.SHOWN
+    comp_mask: int = 0
+    srq_type: int = e.IBV_SRQT_BASIC
+    max_num_tags: int = 0
+    max_ops: int = 0
+    pd: Any = None
+    xrcd: Any = None
+    cq: Any = None
+
+    def __init__(self, max_wr: int = 100, max_sge: int = 1, srq_limit: int = 0) -> None:
+        super().__init__(SrqAttr(max_wr, max_sge, srq_limit))
+
+
+class OpsWr(PyverbsObject):
+    """A tag matching operation, which is not supported."""
+
+
+class SRQ(PyverbsCM):
+    """A receive queue that several queue pairs share."""
+
+    ORDER = ("qps",)
+
+    def __init__(self, creator: PD | Context, attr: SrqInitAttr) -> None:
+        failed = "Failed to create SRQ"
+        self.xrcd = self.cq = None
+        extended = isinstance(attr, SrqInitAttrEx)
+        if isinstance(attr, SrqInitAttrEx):
+            self._check(attr, failed)
+            domain: Any = attr.pd
+            if attr.srq_type == e.IBV_SRQT_XRC:
+                self.xrcd, self.cq = attr.xrcd, attr.cq
+        else:
+            domain = creator.pd  # type: ignore[union-attr]
+        self.pd, self.ctx = domain.pd, domain.ctx
+        facts = self.ctx.world.facts
+        if not facts.srq:
+            raise error(failed, errno.EOPNOTSUPP)
+        if not 0 < attr.max_wr <= facts.max_srq_wr or not 0 <= attr.max_sge <= facts.max_sge:
+            raise error(failed, errno.EINVAL)
+        self._memory = QueueMemory(domain, attr.max_wr, SRQ_MEMORY)
+        with self._memory.made_with(failed):
+            self.handle, self._number, self.max_wr, self.max_sge = self.ctx.world.device.make_srq(
+                self.pd.handle,
+                attr.max_wr,
+                attr.max_sge,
+                0 if self.xrcd is None else self.xrcd.handle,
+                0 if self.cq is None else self.cq.handle,
+            )
+        self._opened()
+        (self.ctx if extended else domain)._add_dependent(self, "srqs")
+        for holder in (domain, self.xrcd, self.cq):
+            if holder is not None:
+                holder._add_dependent(self, "srqs")
+
+    def _check(self, attr: SrqInitAttrEx, failed: str) -> None:
+        if attr.comp_mask & ~int(KNOWN):
+            raise error(failed, errno.EINVAL)
+        if attr.srq_type == e.IBV_SRQT_TM:
+            raise error(failed, errno.EOPNOTSUPP)
+        xrc = attr.srq_type == e.IBV_SRQT_XRC
+        wanted = OF_XRC if xrc else e.IBV_SRQ_INIT_ATTR_PD
+        missing = attr.pd is None or (xrc and (attr.xrcd is None or attr.cq is None))
+        unknown = attr.srq_type not in (e.IBV_SRQT_BASIC, e.IBV_SRQT_XRC)
+        if attr.comp_mask & int(wanted) != int(wanted) or missing or unknown:
+            raise error(failed, errno.EINVAL)
+
+    def post_recv(self, recv_wr: RecvWR, bad_wr: RecvWR | None = None) -> None:
+        """Post a receive, taken by the first message to any of its queue pairs."""
+        post, failed = self.ctx.world.device.srq_post, "Failed to post receive to SRQ"
+        post_receives(recv_wr, bad_wr, post, self.handle, failed)
+
+    def modify(self, attr: SrqAttr, comp_mask: int) -> None:
+        """Change its depth, or arm the limit event."""
+        mask, failed = int(comp_mask), "Failed to modify SRQ"
+        if mask & ~int(MASKS) or not mask:
+            raise error(failed, errno.EINVAL)
+        device, facts = self.ctx.world.device, self.ctx.world.facts
+        resized = attr.max_wr if mask & e.IBV_SRQ_MAX_WR else self.max_wr
+        if not 0 < resized <= facts.max_srq_wr:
+            raise error(failed, errno.EINVAL)
+        if mask & e.IBV_SRQ_LIMIT and not 0 <= attr.srq_limit <= resized:
+            raise error(failed, errno.EINVAL)
+        with refusal(failed):
+            if mask & e.IBV_SRQ_MAX_WR:
+                device.srq_resize(self.handle, resized)
+                self.max_wr = resized
+            if mask & e.IBV_SRQ_LIMIT:
+                device.srq_limit(self.handle, attr.srq_limit)
+
+    def query(self) -> SrqAttr:
+        """Its depth, and the limit if it is armed."""
+        with refusal("Failed to query SRQ"):
+            limit = int(self.ctx.world.device.srq_read_limit(self.handle))
+        return SrqAttr(self.max_wr, self.max_sge, limit)
+
+    def get_srq_num(self) -> int:
+        """The number by which XRC senders name it."""
+        if self.xrcd is None:
+            raise error("Failed to retrieve SRQ number", errno.EOPNOTSUPP)
+        return int(self._number)
+
+    def post_srq_ops(self, wr: OpsWr, bad_wr: OpsWr | None = None) -> None:  # noqa: ARG002
+        """Errors: EOPNOTSUPP, as tag matching is not supported."""
+        raise error("Failed to post SRQ operations", errno.EOPNOTSUPP)
+
+    def _release(self) -> None:
+        self.ctx.world.device.free_srq(self.handle)
+        self._memory.free()
+
+
+XRCD_MASKS = e.IBV_XRCD_INIT_ATTR_FD | e.IBV_XRCD_INIT_ATTR_OFLAGS
+
+
+class XRCDInitAttr(Attributes):
+    """The file that identifies an XRC domain, and the flags to open it with."""
+
+    comp_mask: int
+    oflags: int
+    fd: int
+
+
+class XRCD(PyverbsCM):
+    """An XRC domain."""
+
+    ORDER = ("qps", "srqs")
+
+    def __init__(self, context: Context, init_attr: XRCDInitAttr) -> None:
+        failed = "Failed to allocate XRCD"
+        world = context.world
+        if e.IBV_QPT_XRC_SEND not in world.facts.qp_types:
+            raise error(failed, errno.EOPNOTSUPP)
+        if init_attr.comp_mask != XRCD_MASKS or init_attr.oflags & ~(os.O_CREAT | os.O_EXCL):
+            raise error(failed, errno.EINVAL)
+        self.ctx, self._file = context, self._place(init_attr.fd, failed)
+        held = None if self._file is None else world.domains.get(self._file)
+        if held is None and self._file is not None and not init_attr.oflags & os.O_CREAT:
+            raise error(failed, errno.EAGAIN)
+        if held is not None and init_attr.oflags & os.O_EXCL:
+            raise error(failed, errno.EINVAL)
+        if held is None:
+            with refusal(failed):
+                held = (int(world.device.make_xrcd()), 0)
+        self.handle = held[0]
+        if self._file is not None:
+            world.domains[self._file] = (self.handle, held[1] + 1)
+        self._opened()
+        context._add_dependent(self, "xrcds")
+
+    def _place(self, fd: int, failed: str) -> tuple[int, int] | None:
+        """The device and inode of the file; None: a domain without a file."""
+        if fd == -1:
+            return None
+        try:
+            found = os.fstat(fd)
+        except OSError as wrong:
+            raise error(failed, wrong.errno or errno.EBADF) from None
+        return found.st_dev, found.st_ino
+
+    def _release(self) -> None:
+        world = self.ctx.world
+        if self._file is not None:
+            handle, holders = world.domains[self._file]
+            if holders > 1:
+                world.domains[self._file] = (handle, holders - 1)
+                return
+            del world.domains[self._file]
+        world.device.free_xrcd(self.handle)

@@ -9,11 +9,16 @@ import msgspec
 
 from nicscope.drivers.simulate.ports.thread import is_busy, is_moving
 from nicscope.drivers.simulate.records import GIVE_UP, REGISTER
-from nicscope.host.calls import deregister_pages
-from nicscope.interfaces.verbs_device import codes
-from nicscope.interfaces.verbs_device.base import OWN_PORT, PATIENCE_PS, SPACE, AddressSpace
+from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.calls import Refused, Region, Window
-from nicscope.interfaces.verbs_device.fabric import KEY_BITS
+from nicscope.interfaces.verbs_device.fabric import (
+    KEY_BITS,
+    OWN_PORT,
+    PATIENCE_PS,
+    SPACE,
+    AddressSpace,
+)
+from nicscope.interfaces.work_queues import deregister, store
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entry import bound
 from nicscope.nic.ports.layout import DONE, REMOTE_ONLY
@@ -44,11 +49,6 @@ class Registered(msgspec.Struct):
 
 
 @kernel
-def _deregister(machine: Any, n: int, p: int, address: int, length: int) -> None:
-    deregister_pages(machine, n, p, address, length)
-
-
-@kernel
 def _forget_region(machine: Any, n: int, row: int) -> None:
     invalidate_region_entry(machine, n, row)
 
@@ -67,10 +67,9 @@ class Protection(AddressSpace):
         self._windows: dict[int, Registered] = {}
         self._domains: set[int] = set()
         self._domains_made = 0
-        self._pinned: dict[int, int] = {}  # how often each page is registered
         self._dms: dict[int, tuple[int, int]] = {}  # address and length
         self._dms_made = self._dm_used = 0
-        self._deregister = bound(_deregister, self._machine)
+        self._deregister = bound(deregister, self._machine)
         self._forget_region = bound(_forget_region, self._machine)
 
     # Domains.
@@ -110,15 +109,15 @@ class Protection(AddressSpace):
         """
         if pd not in self._domains:
             raise Refused(errno.EINVAL)
-        if access & codes.ON_DEMAND and not self.on_demand:
+        if access & calls.ON_DEMAND and not self.on_demand:
             raise Refused(errno.EOPNOTSUPP)
-        if access & (codes.REMOTE_WRITE | codes.REMOTE_ATOMIC) and not access & codes.LOCAL_WRITE:
+        if access & (calls.REMOTE_WRITE | calls.REMOTE_ATOMIC) and not access & calls.LOCAL_WRITE:
             raise Refused(errno.EINVAL)
         begin = address
         if dm:
             begin, length = self._within_dm(dm, address, length)
         elif implicit:
-            if not access & codes.ON_DEMAND:
+            if not access & calls.ON_DEMAND:
                 raise Refused(errno.EINVAL)
             begin, iova, length = 0, 0, self._room
         row = self._take_row()
@@ -134,7 +133,7 @@ class Protection(AddressSpace):
 
     def _pin(self, made: Registered) -> None:
         """Pin a region's pages for the NIC, unless they are paged on demand."""
-        if made.access & codes.ON_DEMAND or not made.length:
+        if made.access & calls.ON_DEMAND or not made.length:
             self._system_call()
             return
         if not self.mapped(made.address, made.length):
@@ -143,14 +142,14 @@ class Protection(AddressSpace):
         if ended is None or ended[ADDRESS] != DONE:
             raise Refused(errno.ENOMEM)
         made.is_pinned = True
-        self._note_pins(made, 1)
+        self._pinned.note(made.address, made.length, 1)
 
     def _unpin(self, made: Registered) -> None:
         if not made.is_pinned:
             self._system_call()
             return
         made.is_pinned = False
-        gone = self._note_pins(made, -1)
+        gone = self._pinned.note(made.address, made.length, -1)
         self._ask(GIVE_UP, peer=OWN_PORT, address=made.address, payload=made.length)
         self._deregister(self._node, OWN_PORT, made.address, made.length)
         for page in gone:
@@ -170,39 +169,23 @@ class Protection(AddressSpace):
         while is_moving(*where) and self._sim_process.now < latest:
             self._wait_for(PATIENCE_PS)
 
-    def _note_pins(self, made: Registered, change: int) -> list[int]:
-        """Count registrations of the region's pages; the pages that are no longer registered."""
-        gone: list[int] = []
-        first = made.address // self._page
-        for page in range(first, (made.address + made.length - 1) // self._page + 1):
-            left = self._pinned.get(page, 0) + change
-            if left:
-                self._pinned[page] = left
-            else:
-                del self._pinned[page]
-                gone.append(page)
-        return gone
-
-    def _is_registered(self, page: int) -> bool:
-        return page in self._pinned
-
     def _write_region(self, made: Registered) -> None:
         """Write a region's current attributes into the NIC's region table."""
         record = self._rows[made.row]
         self._shifts[made.key] = shift = made.address - made.base
-        for name, value in (
-            ("key", made.key),
-            ("space", SPACE),
-            ("domain", made.domain),
-            ("address", made.base),
-            ("length", made.length),
-            ("rights", codes.rights_of_region(made.access)),
-            ("port", 0),
-            ("shift", shift),
-            ("kind", 0),
-            ("of", 0),
-        ):
-            record[name] = value
+        store(
+            record,
+            key=made.key,
+            space=SPACE,
+            domain=made.domain,
+            address=made.base,
+            length=made.length,
+            rights=calls.rights_of_region(made.access),
+            port=0,
+            shift=shift,
+            kind=0,
+            of=0,
+        )
 
     def reregister(
         self,
@@ -222,7 +205,7 @@ class Protection(AddressSpace):
             access=old.access if access is None else access,
             is_pinned=False,
         )
-        if new.access & codes.REMOTE_WRITE and not new.access & codes.LOCAL_WRITE:
+        if new.access & calls.REMOTE_WRITE and not new.access & calls.LOCAL_WRITE:
             raise Refused(errno.EINVAL)
         if address is not None and length is not None:
             new.address = new.base = address
@@ -263,7 +246,7 @@ class Protection(AddressSpace):
             region = self._regions.get(lkey >> KEY_BITS)
             if region is None or region.key != lkey or region.domain != pd:
                 raise Refused(errno.EPERM)
-            if advice == 1 and not region.access & codes.LOCAL_WRITE:
+            if advice == 1 and not region.access & calls.LOCAL_WRITE:
                 raise Refused(errno.EPERM)
             if not region.base <= address <= region.base + region.length - length:
                 raise Refused(errno.EFAULT)

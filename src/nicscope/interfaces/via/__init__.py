@@ -4,10 +4,9 @@ A VI is a port with one peer.  Source: VIA Specification 1.0; EDT, 3 and 6 (``do
 """
 
 from nicscope.interfaces.via.cluster import Cluster, Host
-from nicscope.interfaces.via.descriptor import Descriptors
-from nicscope.interfaces.via.library import Nic
-from nicscope.interfaces.via.names import (
+from nicscope.interfaces.via.descriptor import (
     Control,
+    Descriptors,
     Error,
     Reliability,
     Return,
@@ -15,6 +14,7 @@ from nicscope.interfaces.via.names import (
     Status,
     VipError,
 )
+from nicscope.interfaces.via.library import Nic
 
 __all__ = [
     "Cluster",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -23,21 +24,21 @@ from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.interfaces.arguments import a_fraction, node_count, whole
 from nicscope.interfaces.options import UnseededSettings, with_named_options
-from nicscope.interfaces.ports.cluster import PAGE_SIZE, PortCluster
+from nicscope.interfaces.ports.cluster import PAGE_SIZE
 from nicscope.interfaces.programs import called
-from nicscope.interfaces.via.agent import QUEUES_OF_PROCESS, Agent, Kernel, names_of
-from nicscope.interfaces.via.completions import STATUSES
+from nicscope.interfaces.via.agent import Agent, Nodes, Process, Settings
 from nicscope.interfaces.via.library import Nic
-from nicscope.interfaces.via.program import Process
+from nicscope.interfaces.via.vi import QUEUES_OF_PROCESS, Kernel
+from nicscope.interfaces.via.work import STATUSES
 from nicscope.interfaces.ways import Combination, check_runs
 from nicscope.memory.coherence.layout import host_settings
-from nicscope.nic.coherent import FALL_BACK, NAMES, Mechanism, nic_settings
+from nicscope.nic.coherent import FALL_BACK, NAMES, nic_settings
 from nicscope.nic.ports.layout import REPORT
 from nicscope.nic.transport import MOST_WINDOW
 from nicscope.tracebacks import TrimmedTraceback
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
     from fractions import Fraction
 
     from nicscope.config.costs import UnitCost
@@ -51,20 +52,6 @@ if TYPE_CHECKING:
 
 PAGE = 4096
 AT_LEAST_1 = ("mtu", "max_transfer", *VIA_COSTS)
-
-
-class Settings(msgspec.Struct, frozen=True):
-    """A platform with overrides, and the parameters of messaging."""
-
-    platform: Platform
-    host: dict[str, int]  # parameters of the host and of the interface
-    nic: dict[str, int]
-    mtu: int
-    max_transfer: int
-    retry_timeout: int  # ps
-    retries: int
-    window: int
-    read_mbytes_s: int  # at which the interface reads blocks that the host wrote; 0: the bus's
 
 
 def settings_of(platform: Platform, changes: Mapping[str, int] | None = None) -> Settings:
@@ -185,7 +172,7 @@ MOST_VIS = 1 << 20  # of a node
 ACK_DELAY_PS = 20_000_000
 
 
-class Cluster(PortCluster[Process]):
+class Cluster(Nodes):
     """Hosts with VIA NICs on one switch."""
 
     interface = "VIA"
@@ -240,7 +227,7 @@ class Cluster(PortCluster[Process]):
         priced = load_platform(platform) if isinstance(platform, str | Path) else platform
         check_runs(Combination("VIA", priced, Way(mechanism)))
         self.settings = settings_of(priced, settings)
-        self.mechanism: Mechanism | None = NAMES.get(Way(mechanism))
+        self.mechanism = NAMES.get(Way(mechanism))
         self.transport = Transport(
             window=self.settings.window,
             time_out_ps=self.settings.retry_timeout,
@@ -274,18 +261,13 @@ class Cluster(PortCluster[Process]):
             place=place,
         )
         self.names = names_of(names, self.topology.nodes)
-        self._kernels: list[Kernel] = []
-
-    @property
-    def kernels(self) -> list[Kernel]:
-        """By node; there once ``run`` has begun."""
-        return self._kernels
+        self.kernels = []
 
     def _called(
         self, program: Callable[[Any], Coroutine[Any, Any, object]], given: Process
     ) -> Coroutine[Any, Any, object]:
         made = called(program, Host(given))
-        play: Any = _play(made, given)
+        play: Any = given.play(made)
         own: Any = made
         play.__name__, given._sim_process.code = own.__name__, own.cr_code
         coroutine: Coroutine[Any, Any, object] = play
@@ -327,11 +309,33 @@ class Cluster(PortCluster[Process]):
         if self.way != Way.PCI:
             agents = simulation.machine.bus.ways.agents
             agents.watch["mbytes_s"] = self.settings.read_mbytes_s
-        self._kernels = [
+        self.kernels = [
             Kernel(simulation.machine, node, count, self.postpones)
             for node, count in enumerate(processes)
         ]
         return simulation
+
+
+def names_of(
+    given: Mapping[str, int | Sequence[int]] | None, nodes: int
+) -> dict[str, tuple[int, ...]]:
+    """Nodes of each host name, in order.  Errors: ``SimulationError`` for what is no node."""
+    if given is None:
+        return {f"node{node}": (node,) for node in range(nodes)}
+    if not isinstance(given, Mapping):
+        raise SimulationError(f"names: {{'server': 0, ...}} is needed, not {given!r:.60}")
+    names = {}
+    for name, meant in given.items():
+        each = (meant,) if isinstance(meant, int) else tuple(meant)
+        for node in each:
+            if type(node) is not int or not 0 <= node < nodes:
+                raise SimulationError(
+                    f"names: {name!r} is node {node!r}, but nodes are 0 to {nodes - 1}"
+                )
+        if not name or not each:
+            raise SimulationError(f"names: {name!r} needs letters, and at least one node")
+        names[name] = each
+    return names
 
 
 def _delivered(given: str | Delivery, settings: Settings) -> Delivery:
@@ -347,10 +351,3 @@ def _delivered(given: str | Delivery, settings: Settings) -> Delivery:
     return msgspec.structs.replace(
         chosen, max_payload=payload, send_buffers=buffers, receive_buffers=buffers
     )
-
-
-async def _play(program: Coroutine[Any, Any, object], process: Process) -> object:
-    """Run a program on its process until the last operation it asked for has ended."""
-    result = await program
-    await process.settle()
-    return result

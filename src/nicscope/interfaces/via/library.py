@@ -2,65 +2,46 @@
 
 from __future__ import annotations
 
-import struct
+from collections import deque
 from typing import TYPE_CHECKING
 
 import msgspec
-import numpy as np
 
-from nicscope.drivers.current_program import RUNNING
-from nicscope.drivers.simulate.ports.posting import GATHER
-from nicscope.drivers.simulate.ports.reports import KIND_BITS
-from nicscope.drivers.simulate.process import SIZE, coroutine, pack_into, unfit
-from nicscope.drivers.simulate.records import CHAIN, POST, PROVIDE
+from nicscope.drivers.simulate.ports.connections import connect_ports
+from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST
-from nicscope.interfaces.via.completions import Notifications
-from nicscope.interfaces.via.connections import PeerRequest, Request, peer_timeout
 from nicscope.interfaces.via.descriptor import (
     ALIGNMENT,
-    NOT_YET,
-    AddressSegment,
-    DataSegment,
-    Descriptor,
     Descriptors,
-    Region,
-    a_name,
-    checked,
-    is_unmodified,
-    place_bytes,
-    whole,
-)
-from nicscope.interfaces.via.names import (
-    CONTROL_OP_MASK,
-    CONTROL_RESERVED,
-    Control,
     Error,
+    Region,
     Reliability,
     Return,
     State,
     SystemInfo,
     VipError,
+    VipTimeoutError,
+    a_name,
+    place_bytes,
+    whole,
 )
-from nicscope.interfaces.via.program import MOST_BEFORE, Program
 from nicscope.interfaces.via.vi import (
-    RECEIVE_QUEUE,
-    SEND_QUEUE,
     Attributes,
     CompletionQueue,
+    ConnectionRequest,
     Endpoint,
+    PeerRequest,
+    Request,
     Vi,
-    Work,
     check_attributes,
+    check_match,
+    peer_timeout,
 )
-from nicscope.nic.ports.layout import BAD_DESCRIPTOR, DONE, FENCED, FETCH, IMMEDIATE, SEND, WRITE
+from nicscope.interfaces.via.work import WorkCalls
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
-
-    from nicscope.drivers.simulate.process import Record
     from nicscope.interfaces.buffers import MemoryRange
     from nicscope.interfaces.ports.memory import Buffer
-    from nicscope.interfaces.via.agent import Agent
     from nicscope.interfaces.via.vi import Endpoint, Ring
     from nicscope.nic.coherent import Mechanism
 
@@ -81,15 +62,39 @@ class NicAttributes(msgspec.Struct, frozen=True):
     rdma: bool
 
 
-class Library(Program):
-    """An open NIC: calls that the kernel agent serves."""
+class ViFound(msgspec.Struct, frozen=True):
+    """The result of ``query_vi``."""
+
+    state: State
+    attributes: Attributes
+    send_queue_empty: bool  # nothing is posted, or not taken back
+    recv_queue_empty: bool
+
+
+class MemAttributes(msgspec.Struct, frozen=True):
+    """Attributes of registered memory (``VIP_MEM_ATTRIBUTES``)."""
+
+    tag: int
+    rdma_write: bool
+    rdma_read: bool
+
+
+class Discovered(msgspec.Struct, frozen=True):
+    """A reachable node, and how many switches are on the route."""
+
+    node: int
+    hops: int
+
+
+class Nic(WorkCalls):
+    """An open NIC, as one program on its node has it: calls that the kernel agent serves."""
 
     # --- NIC, protection tags, memory ----------------------------------------------------
 
     def query_nic(self) -> NicAttributes:
         """The NIC's attributes."""
         self._enter()
-        cluster = self._agent.cluster
+        cluster = self._cluster
         return NicAttributes(
             cluster.mechanism,
             cluster.settings.mtu,
@@ -104,14 +109,14 @@ class Library(Program):
         """Create a protection tag: VIs may access memory of the same tag."""
         self._enter()
         await self._agent.call()
-        return self._agent.create_tag(self._owner)
+        return self._kernel.tags.make(self._owner, self._kernel.number())
 
     async def destroy_ptag(self, tag: int) -> None:
         """Errors: ``VIP_INVALID_PARAMETER``; ``VIP_ERROR_RESOURCE`` while in use."""
         self._enter()
-        self._agent.checked_tag(self._owner, tag, Return.VIP_INVALID_PARAMETER)
+        self._kernel.tags.known(self._owner, tag, Return.VIP_INVALID_PARAMETER)
         await self._agent.call()
-        self._agent.destroy_tag(self._owner, tag)
+        self._kernel.tags.forget(self._owner, tag, self._agent.is_in_use)
 
     async def register_mem(
         self,
@@ -143,7 +148,7 @@ class Library(Program):
         self._enter()
         many = whole(count, "a number of descriptors", 1, MOST_AT_ONCE)
         each = whole(segments, "a number of segments")
-        most = self._agent.cluster.size.segments
+        most = self._cluster.size.segments
         if each > most:
             raise VipError(
                 Return.VIP_INVALID_PARAMETER,
@@ -160,8 +165,7 @@ class Library(Program):
         for vi in self._agent.vis:
             if any(work.among is places for queue in vi.posted for work in queue):
                 raise VipError(
-                    Return.VIP_ERROR_RESOURCE,
-                    f"VI {vi.number} has one posted, or not yet taken",
+                    Return.VIP_ERROR_RESOURCE, f"VI {vi.number} has one posted, or not yet taken"
                 )
         self._owner.take_back(places, "destroyed")
         await self._agent.deregister(handle)
@@ -169,7 +173,7 @@ class Library(Program):
 
     async def _registered(self, byte_count: int, tag: int) -> tuple[Buffer, Region]:
         """Memory of the library's own, and its registration."""
-        self._agent.checked_tag(self._owner, tag, Return.VIP_INVALID_PTAG)
+        self._kernel.tags.known(self._owner, tag, Return.VIP_INVALID_PTAG)
         memory = self._space.allocate(self._owner, byte_count)
         region = await self._agent.register(
             self._owner, memory, tag, rdma_write=False, rdma_read=False
@@ -192,12 +196,12 @@ class Library(Program):
     ) -> Vi:
         """Create an idle VI.  Errors: the ``VIP_INVALID_...`` of what is wrong."""
         self._enter()
-        known = self._agent.checked_tag(self._owner, tag, Return.VIP_INVALID_PTAG)
+        known = self._kernel.tags.known(self._owner, tag, Return.VIP_INVALID_PTAG)
         send, receive = (
             None if queue is None else self._owner.record_of(queue, CompletionQueue)
             for queue in (send_cq, recv_cq)
         )
-        longest = self._agent.cluster.settings.max_transfer
+        longest = self._cluster.settings.max_transfer
         most = longest if max_transfer is None else max_transfer
         attributes = Attributes(
             known, reliability, most, bool(enable_rdma_write), bool(enable_rdma_read), qos
@@ -250,16 +254,55 @@ class Library(Program):
         ``VIP_REJECT``.
         """
         self._enter()
-        known = self._owner.record_of(vi, Vi)
-        there, name = whole(node, "a node", LEAST), a_name(discriminator)
-        return await self._agent.connect_request(known, there, name, self._latest(timeout_us))
+        known: Endpoint = self._owner.record_of(vi, Vi)
+        there, name = whole(node, "a node", LEAST), a_name(discriminator, "a discriminator")
+        latest = self._latest(timeout_us)
+        self._agent.check_state(known, State.VIP_STATE_IDLE)
+        self._check_reachable(there)
+        other = self._cluster.kernels[there].asked
+        await self._agent.call()
+        request = ConnectionRequest(known)
+        known.enter(State.VIP_STATE_CONNECT_PENDING)
+        waiting = other.waiting.setdefault(name, deque())
+        waiting.append(request)
+        other.arrived.ring()
+        while request.answer is None and (latest is None or self._sim_process.now < latest):
+            await self._process.hear(request.answered, latest)
+        if request.answer is Return.VIP_SUCCESS:
+            assert known.joined is not None
+            return known.joined.attributes
+        known.enter(State.VIP_STATE_IDLE)
+        if request.answer is None:
+            if not request.taken:
+                waiting.remove(request)
+                if not waiting:
+                    del other.waiting[name]
+                silence = self._sim_process.standings.why_silent(there)
+                raise VipError(
+                    Return.VIP_NO_MATCH,
+                    f"nobody on node {there} waits for {name!r}{silence}",
+                )
+            request.answer = Return.VIP_TIMEOUT
+            raise VipTimeoutError(Return.VIP_TIMEOUT, f"node {there} did not answer in time")
+        raise VipError(request.answer, f"node {there} does not want the connection")
 
     async def connect_wait(self, discriminator: str, timeout_us: float | None = None) -> Request:
         """Wait for the next request for that discriminator.  Errors: ``VIP_TIMEOUT``."""
         self._enter()
-        name = a_name(discriminator)
-        asking = await self._agent.connect_wait(name, self._latest(timeout_us))
-        return self._owner.give(Request(asking), asking)
+        name = a_name(discriminator, "a discriminator")
+        latest = self._latest(timeout_us)
+        await self._agent.call()
+        asked = self._cluster.kernels[self.node].asked
+        while name not in asked.waiting:
+            if latest is not None and self._sim_process.now >= latest:
+                raise VipTimeoutError(Return.VIP_TIMEOUT, f"nobody asked for {name!r} in time")
+            await self._process.hear(asked.arrived, latest)
+        waiting = asked.waiting[name]
+        request = waiting.popleft()
+        if not waiting:
+            del asked.waiting[name]
+        request.taken = True
+        return self._owner.give(Request(request), request)
 
     async def connect_accept(self, request: Request, vi: Vi) -> None:
         """Accept a request: connect ``vi`` with the requesting VI.
@@ -270,49 +313,36 @@ class Library(Program):
         self._enter()
         known = self._owner.record_of(vi, Vi)
         asking = self._owner.record_of(request, Request)
-        await self._agent.connect_accept(asking, known)
+        self._agent.check_state(known, State.VIP_STATE_IDLE)
+        self._check_waiting(asking)
+        check_match(known.attributes, asking.vi.attributes)
+        await self._agent.call()
+        self._check_waiting(asking)
+        self._join(known, asking.vi)
+        asking.answer = Return.VIP_SUCCESS
+        asking.answered.ring()
         self._owner.take_back(request, "accepted")
 
     async def connect_reject(self, request: Request) -> None:
         """Reject a request: the other side gets ``VIP_REJECT``."""
         self._enter()
         asking = self._owner.record_of(request, Request)
-        await self._agent.connect_reject(asking)
+        self._check_waiting(asking)
+        await self._agent.call()
+        asking.answer = Return.VIP_REJECT
+        asking.answered.ring()
         self._owner.take_back(request, "rejected")
 
     async def disconnect(self, vi: Vi) -> None:
         """Return to idle from any state; posted descriptors are flushed."""
         self._enter()
         known = self._owner.record_of(vi, Vi)
-        await self._agent.disconnect(known)
+        await self._agent.call()
+        self._cancel_peer_request(known)
+        self._agent.disconnect_port(self.node, known.place)
+        self._sim_process.wake()
 
-
-class ViFound(msgspec.Struct, frozen=True):
-    """The result of ``query_vi``."""
-
-    state: State
-    attributes: Attributes
-    send_queue_empty: bool  # nothing is posted, or not taken back
-    recv_queue_empty: bool
-
-
-class MemAttributes(msgspec.Struct, frozen=True):
-    """Attributes of registered memory (``VIP_MEM_ATTRIBUTES``)."""
-
-    tag: int
-    rdma_write: bool
-    rdma_read: bool
-
-
-class Discovered(msgspec.Struct, frozen=True):
-    """A reachable node, and how many switches are on the route."""
-
-    node: int
-    hops: int
-
-
-class Management(Program):
-    """Calls that query and change NICs, VIs, memory and the name service."""
+    # --- queries and changes -------------------------------------------------------------
 
     async def close_nic(self) -> None:
         """Close the NIC.
@@ -351,7 +381,7 @@ class Management(Program):
         self._enter()
         known: Endpoint = self._owner.record_of(vi, Vi)
         if tag is not None:
-            tag = self._agent.checked_tag(self._owner, tag, Return.VIP_INVALID_PTAG)
+            tag = self._kernel.tags.known(self._owner, tag, Return.VIP_INVALID_PTAG)
         asked = {
             "tag": tag,
             "reliability": reliability,
@@ -362,7 +392,7 @@ class Management(Program):
         }
         changes = {name: value for name, value in asked.items() if value is not None}
         changed = msgspec.structs.replace(known.attributes, **changes)
-        check_attributes(changed, self._agent.cluster.settings.max_transfer)
+        check_attributes(changed, self._cluster.settings.max_transfer)
         await self._agent.call()
         self._agent.change_vi(known, changed)
 
@@ -389,7 +419,7 @@ class Management(Program):
         self._owner.record_of(region, Region)
         known = region.tag
         if tag is not None:
-            known = self._agent.checked_tag(self._owner, tag, Return.VIP_INVALID_PTAG)
+            known = self._kernel.tags.known(self._owner, tag, Return.VIP_INVALID_PTAG)
         write = region.rdma_write if enable_rdma_write is None else bool(enable_rdma_write)
         read = region.rdma_read if enable_rdma_read is None else bool(enable_rdma_read)
         await self._agent.call()
@@ -404,7 +434,7 @@ class Management(Program):
         self._enter()
         ring: Ring = self._owner.record_of(queue, CompletionQueue)
         many = whole(entries, "a queue's number of entries", 1, MOST_AT_ONCE)
-        tag = self._agent.kernel.regions[ring.region].tag
+        tag = self._kernel.regions[ring.region].tag
         self._agent.check_entries(many)
         memory = self._space.allocate(self._owner, many * CQ_ENTRY)
         region = await self._agent.register(
@@ -431,7 +461,7 @@ class Management(Program):
         if whole(info, "a kind of information", LEAST) != SystemInfo.VIP_SMI_AUTODISCOVERY:
             raise VipError(Return.VIP_ERROR_NOT_SUPPORTED, f"nothing is known as {info}")
         await self._agent.call()
-        topology = self._agent.cluster.topology
+        topology = self._cluster.topology
         ways = sorted(pair for pair in topology.paths if pair[0] == self.node)
         return tuple(Discovered(there, topology.hops[here, there]) for here, there in ways)
 
@@ -451,7 +481,7 @@ class Management(Program):
         self._enter()
         wanted, which = a_name(name, "a host's name"), whole(index, "an index")
         await self._use_names()
-        nodes = self._agent.cluster.names.get(wanted, ())
+        nodes = self._cluster.names.get(wanted, ())
         if which >= len(nodes):
             raise VipError(
                 Return.VIP_ERROR_NAMESERVICE, f"{wanted!r} is the name of {len(nodes)} nodes"
@@ -463,7 +493,7 @@ class Management(Program):
         self._enter()
         wanted = whole(node, "a node", LEAST)
         await self._use_names()
-        for name, nodes in self._agent.cluster.names.items():
+        for name, nodes in self._cluster.names.items():
             if wanted in nodes:
                 return name
         raise VipError(Return.VIP_ERROR_NAMESERVICE, f"node {wanted} has no name")
@@ -479,9 +509,7 @@ class Management(Program):
             raise VipError(Return.VIP_ERROR_NAMESERVICE, "ns_init() comes first")
         await self._agent.call()
 
-
-class Peers(Program):
-    """Calls for peer-to-peer connections."""
+    # --- connections between peers -------------------------------------------------------
 
     async def connect_peer_request(
         self,
@@ -499,8 +527,28 @@ class Peers(Program):
         self._enter()
         known: Endpoint = self._owner.record_of(vi, Vi)
         there = whole(node, "a node", LEAST)
-        wanted = a_name(discriminator), there, a_name(remote_discriminator)
-        await self._agent.peer_request(PeerRequest(known, wanted, self._latest(timeout_us)))
+        name = a_name(discriminator, "a discriminator")
+        remote = a_name(remote_discriminator, "a discriminator")
+        peering = PeerRequest(known, (name, there, remote), self._latest(timeout_us))
+        self._agent.check_state(known, State.VIP_STATE_IDLE)
+        self._check_reachable(there)
+        await self._agent.call()
+        self._agent.check_state(known, State.VIP_STATE_IDLE)
+        known.peering = peering
+        known.enter(State.VIP_STATE_CONNECT_PENDING)
+        kernels = self._cluster.kernels
+        other = kernels[there].peers.take((remote, self.node, name), self._sim_process.now)
+        if other is None:
+            kernels[self.node].peers.add(peering)
+            return
+        try:
+            check_match(known.attributes, other.vi.attributes)
+            self._join(known, other.vi)
+        except VipError as error:
+            for side in (peering, other):
+                side.failure = error
+                side.vi.enter(State.VIP_STATE_IDLE)
+        other.answered.ring()
 
     async def connect_peer_done(self, vi: Vi) -> Attributes | None:
         """What the other end has, once there is one; None as long as it has not asked.
@@ -520,7 +568,7 @@ class Peers(Program):
         peering = self._asked_by(known)
         await self._agent.call()
         while (outcome := self._outcome(known, peering)) is None:
-            await peering.answered.hear(self._process, peering.latest)
+            await self._process.hear(peering.answered, peering.latest)
         return outcome
 
     def _asked_by(self, vi: Endpoint) -> PeerRequest:
@@ -532,7 +580,7 @@ class Peers(Program):
 
     def _outcome(self, vi: Endpoint, peering: PeerRequest) -> Attributes | None:
         if peering.is_late(self._sim_process.now):
-            self._agent.cancel_peer_request(vi)
+            self._cancel_peer_request(vi)
             raise peer_timeout(peering)
         if peering.failure is None and vi.state is State.VIP_STATE_CONNECT_PENDING:
             return None
@@ -542,161 +590,32 @@ class Peers(Program):
         assert vi.joined is not None
         return vi.joined.attributes
 
+    def _cancel_peer_request(self, vi: Endpoint) -> None:
+        """Cancel a VI's peer request; a pending VI becomes idle."""
+        peering, vi.peering = vi.peering, None
+        if peering is not None:
+            self._cluster.kernels[self.node].peers.remove(peering)
+            if vi.state is State.VIP_STATE_CONNECT_PENDING:
+                vi.enter(State.VIP_STATE_IDLE)
 
-OPERATIONS = {
-    int(Control.VIP_CONTROL_OP_SENDRECV): SEND,
-    int(Control.VIP_CONTROL_OP_RDMAWRITE): WRITE,
-    int(Control.VIP_CONTROL_OP_RDMAREAD): FETCH,
-}
-NO_OPERATION = 0  # for what no NIC can make sense of
-PLAIN = Control.VIP_CONTROL_OP_SENDRECV
-HAS_IMMEDIATE = int(Control.VIP_CONTROL_IMMEDIATE)
-HAS_FENCE = int(Control.VIP_CONTROL_QFENCE)
-_WORDS = struct.Struct("<2q")  # immediate, and the handle of the memory of the descriptor itself
-_SEGMENT = struct.Struct("=Q2q")  # an address is any of 64 bits: the NIC says what it thinks of it
-_pack_segment, _SEGMENT_BYTES = _SEGMENT.pack_into, _SEGMENT.size
-
-
-class Posting(Program):
-    """Calls that post work to the NIC."""
-
-    def __init__(self, agent: Agent) -> None:
-        super().__init__(agent)
-        sim_process = self._sim_process
-        # Where the pieces of what is posted, and its immediate word, are put down: of the first
-        # operation of a chain, of the second, ...
-        pieces = self._ports.gathers[sim_process.number], *self._ports.gathered[sim_process.number]
-        self._pieces = [memoryview(one.view(np.uint8)) for one in pieces[:CHAIN]]
-        self._words_with = [
-            sim_process.control_bytes,
-            *(memoryview(one) for one in sim_process.inlined),
-        ]
-        self._number = sim_process.number
-        self._depths = int(self._ports.rules[0]["ring"]), self._ports.work.receives.shape[2]
-
-    @coroutine
-    def post_send(self, vi: Vi, descriptor: Descriptor) -> Generator[bytes, Record, None]:
-        """Post a send or an RDMA.  Errors: see ``_posted``."""
-        endpoint, work = self._posted(vi, SEND_QUEUE, descriptor)
-        process = self._process
-        if process._before == MOST_BEFORE:
-            yield from process.settle()
-        _, control, remote, word = work.said
-        operation, flags, key, at = SEND, 0, 0, 0
-        _WORDS.pack_into(self._words_with[process._before], 0, word, work.handle)
-        if control is not PLAIN or remote is not None:
-            how = int(control)
-            operation = OPERATIONS.get(how & CONTROL_OP_MASK, NO_OPERATION)
-            if how & HAS_IMMEDIATE:
-                flags = IMMEDIATE
-            if how & HAS_FENCE:
-                flags |= FENCED
-            if remote is not None:
-                key, at = remote.handle, remote.address
-                at -= (at >> 63) << 64  # as the driver has it: signed
-            if how & CONTROL_RESERVED or (remote is None) != (operation == SEND):
-                operation = NO_OPERATION
-        self._put(POST, endpoint, work, key, at, operation | flags << KIND_BITS | GATHER)
-
-    @coroutine
-    def post_recv(self, vi: Vi, descriptor: Descriptor) -> Generator[bytes, Record, None]:
-        """Post a receive, before the message is sent.  Errors: see ``_posted``."""
-        endpoint, work = self._posted(vi, RECEIVE_QUEUE, descriptor)
-        if self._process._before == MOST_BEFORE:
-            yield from self._process.settle()
-        _, control, remote, _ = work.said
-        found = DONE
-        if remote is not None or (control is not PLAIN and int(control) & ~HAS_IMMEDIATE):
-            found = BAD_DESCRIPTOR
-        self._put(PROVIDE, endpoint, work, work.handle, 0, found)
-
-    async def rdma_write(
-        self,
-        vi: Vi,
-        places: Descriptors,
-        data: Sequence[DataSegment],
-        remote: AddressSegment,
-        immediate: int | None = None,
-    ) -> Descriptor:
-        """Write ``data`` to the other node's memory from ``remote`` on; the posted descriptor."""
-        self._enter()
-        self._owner.record_of(places, Descriptors)
-        descriptor = places.request(
-            *data, control=Control.VIP_CONTROL_OP_RDMAWRITE, remote=remote, immediate=immediate
-        )
-        await self.post_send(vi, descriptor)
-        return descriptor
-
-    async def rdma_read(
-        self, vi: Vi, places: Descriptors, data: Sequence[DataSegment], remote: AddressSegment
-    ) -> Descriptor:
-        """Read the other node's memory from ``remote`` on into ``data``; the descriptor."""
-        self._enter()
-        self._owner.record_of(places, Descriptors)
-        descriptor = places.request(*data, control=Control.VIP_CONTROL_OP_RDMAREAD, remote=remote)
-        await self.post_send(vi, descriptor)
-        return descriptor
-
-    def _posted(self, handle: Vi, queue: int, descriptor: Descriptor) -> tuple[Endpoint, Work]:
-        """The VI and what is noted of the descriptor, which is about to be handed over.
-
-        Errors: ``VIP_INVALID_PARAMETER`` for a VI, or memory, that is not this process's, and for a
-        descriptor that is not in its place, or still posted; ``VIP_ERROR_RESOURCE`` if the queue is
-        full.  Whether the VI may have descriptors in that memory the NIC says.
-        """
-        if RUNNING.program is not self._sim_process:
-            self._enter()
-        found = self._owner.records.get(id(handle))
-        if found is None or type(handle) is not Vi:
-            self._owner.refuse(handle, Vi)
-        vi: Endpoint = found[1]
-        if type(descriptor) is Descriptor and is_unmodified(descriptor, self._owner.records):
-            address, among = descriptor.address, descriptor.places
-            assert among is not None
-        else:
-            address, among = checked(self._owner, descriptor)
-        if address in vi.addresses:
-            raise VipError(
-                Return.VIP_INVALID_PARAMETER,
-                "the descriptor's place is still in a queue of the VI; request() gives another",
-            )
-        process, posted = self._process, vi.posted[queue]
-        if len(posted) >= self._depths[queue]:
-            raise VipError(
-                Return.VIP_ERROR_RESOURCE,
-                f"VI {vi.number} has {len(posted)} descriptors in this queue, which is all that it "
-                "holds; take some back, or give the cluster a larger one",
-            )
-        cookie = process._next_request
-        process._next_request = cookie + 1
-        said = descriptor.data, descriptor.control, descriptor.remote, descriptor.immediate
-        work = Work(descriptor, address, descriptor.handle, among, cookie, said)
-        descriptor.status, descriptor.length = NOT_YET, 0
-        self._words.works[address] = work
-        posted.append(work)
-        vi.addresses.add(address)
-        return vi, work
-
-    def _put(self, what: int, vi: Endpoint, work: Work, name: int, at: int, how: int) -> None:
-        """Queue a descriptor ahead of the process's next request."""
-        process, data = self._process, work.said[0]
-        before, begin = process._before, 0
-        pieces = self._pieces[before]
-        for one in data:
-            _pack_segment(pieces, begin, one.address, one.length, one.handle)
-            begin += _SEGMENT_BYTES
-        count, port = len(data), vi.place
-        token = work.address + 2 + count + (work.said[2] is not None)
-        own = process._mapped[port] | how
+    def _join(self, vi: Endpoint, other: Endpoint) -> None:
+        level, mtu = int(vi.attributes.reliability), self._cluster.settings.mtu
+        ends = (vi.node, vi.place), (other.node, other.place)
         try:
-            pack_into(
-                process._asked, before * SIZE, self._number, what, 0, process._node, port,
-                work.cookie, count, name, token, own, at,
-            )  # fmt: skip
-        except struct.error:
-            raise unfit(port, count, name, token, at, work.cookie, own) from None
-        process._before = before + 1
+            connect_ports(self._ports, *ends, level, mtu)
+        except SimulationError as error:
+            raise VipError(Return.VIP_ERROR_RESOURCE, str(error)) from None
+        vi.joined, other.joined = other, vi
 
+    def _check_reachable(self, node: int) -> None:
+        """Check that packets have a route there; none leads back to the own NIC."""
+        if not 0 <= node < len(self._cluster.kernels):
+            raise VipError(Return.VIP_NOT_REACHABLE, f"no node {node}")
+        try:
+            self._cluster.check_path(self.node, node)
+        except SimulationError as error:
+            raise VipError(Return.VIP_NOT_REACHABLE, str(error)) from None
 
-class Nic(Posting, Notifications, Peers, Management, Library):
-    """An open NIC, as one program on its node has it."""
+    def _check_waiting(self, request: ConnectionRequest) -> None:
+        if request.answer is not None:
+            raise VipError(Return.VIP_TIMEOUT, "the side that asked has given up")

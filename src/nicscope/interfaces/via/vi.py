@@ -1,4 +1,4 @@
-"""VIs and completion queues: programs' handles, the kernel agent's state, error texts."""
+"""What a node's kernel holds: VIs, completion queues, regions, tags, requests for connections."""
 
 from __future__ import annotations
 
@@ -8,12 +8,22 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nicscope.interfaces.arguments import shown
-from nicscope.interfaces.ownership import Owned
-from nicscope.interfaces.via.descriptor import Descriptor
-from nicscope.interfaces.via.names import Error, Reliability, Return, State, Status, VipError
+from nicscope.interfaces.ownership import Owned, Owner
+from nicscope.interfaces.via.descriptor import (
+    Error,
+    Region,
+    Reliability,
+    Return,
+    State,
+    Status,
+    VipError,
+    VipTimeoutError,
+    Work,
+    whole,
+)
+from nicscope.interfaces.work_queues import errors_since, store
 from nicscope.nic.ports.layout import BROKEN, CONNECTED, FETCH, IDLE, PENDING_CONNECTION, WRITE
 from nicscope.nic.ports.work_queues import (
-    ASYNC_ERRORS,
     CONNECTION_LOST,
     FETCH_REFUSED,
     POSTED_BADLY,
@@ -24,22 +34,14 @@ from nicscope.nic.ports.work_queues import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
+    from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.ports.state import Ports
-    from nicscope.interfaces.ownership import Owner
     from nicscope.interfaces.ports.memory import Buffer
-    from nicscope.interfaces.via.agent import Kernel
-    from nicscope.interfaces.via.connections import PeerRequest
-    from nicscope.interfaces.via.descriptor import (
-        AddressSegment,
-        DataSegment,
-        Descriptors,
-        Region,
-    )
-    from nicscope.interfaces.via.names import Control
+    from nicscope.interfaces.ports.process import Process
 
 
 class Attributes(msgspec.Struct, frozen=True):
@@ -185,26 +187,6 @@ ERRORS = {
 }
 
 
-class Work(msgspec.Struct, eq=False):
-    """One posted descriptor."""
-
-    descriptor: Descriptor  # the program's: it gets the outcome, and is not asked again
-    address: int
-    handle: int  # of the memory there, as it says
-    among: Descriptors  # where it lies
-    cookie: int
-    # What it says when it is posted.
-    said: tuple[tuple[DataSegment, ...], Control, AddressSegment | None, int]
-    ended: tuple[Status, int, int] | None = None  # with length and immediate word
-    told: bool = False  # the library has taken the report of that
-    failed: bool = False  # which is of an error
-
-    @property
-    def raw(self) -> bytes:
-        """Its encoding as the library writes it."""
-        return Descriptor(self.address, self.handle, *self.said).encode()
-
-
 class Endpoint:
     """The kernel agent's VI: a send queue and a receive queue at one port."""
 
@@ -230,7 +212,7 @@ class Endpoint:
         self.peering: PeerRequest | None = None  # what it has asked for as an equal
         self.joined: Endpoint | None = None  # the other end, of this connection or the last
         self._record: Any = ports.table[self.node, self.place]
-        self._troubles: NDArray[Any] = ports.work.async_errors[self.node, self.place]
+        self._ports = ports
         self._errors: list[Error] = []
         self._heard = 0  # of the port's troubles
 
@@ -260,10 +242,8 @@ class Endpoint:
     def _hear(self) -> None:
         if self.place == NOWHERE:
             return
-        told = int(self._record["async_errors"])
-        for number in range(max(self._heard, told - ASYNC_ERRORS), told):
-            self._errors.append(ERRORS[int(self._troubles[number % ASYNC_ERRORS])])
-        self._heard = told
+        codes, self._heard = errors_since(self._ports, self.node, self.place, self._heard)
+        self._errors += [ERRORS[code] for code in codes]
 
     def enter(self, state: State) -> None:
         """Set the VI's state; for the kernel agent."""
@@ -293,12 +273,7 @@ class Ring:
     """The kernel agent's completion queue."""
 
     def __init__(
-        self,
-        where: tuple[int, int, int],
-        memory: Buffer,
-        handle: int,
-        entries: int,
-        ports: Ports,
+        self, where: tuple[int, int, int], memory: Buffer, handle: int, entries: int, ports: Ports
     ) -> None:
         """``where``: node, number, and which of the NIC's; ``handle``: of its memory's region."""
         node, self.number, self.place = where
@@ -441,3 +416,257 @@ def _is_in(address: int, length: int, region: Region) -> bool:
 def _stretch(address: int, length: int) -> str:
     """Where so many bytes lie."""
     return f"{address:#x} to {address + length:#x}"
+
+
+class WakeupList:
+    """A list of processes that wait for an event."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Process] = []
+
+    def ring(self) -> None:
+        """Wake all waiting processes now."""
+        waiting, self.waiting = self.waiting, []
+        for process in waiting:
+            record = process._ports.work.queues[process.node, process.number]
+            record["written"] += 1
+            record["shown"] += 1
+            process._sim_process.wake()
+
+
+Wanted = tuple[str, int, str]  # as one side says it: its own discriminator, node, discriminator
+
+
+class PeerRequest:
+    """A peer connection request and its outcome."""
+
+    def __init__(self, vi: Endpoint, wanted: Wanted, latest: int | None) -> None:
+        self.vi = vi
+        self.wanted = wanted
+        self.latest = latest  # ps
+        self.answered = WakeupList()
+        self.failure: VipError | None = None
+
+    def is_late(self, now: int) -> bool:
+        """Whether the request has timed out."""
+        pending = self.vi.state is State.VIP_STATE_CONNECT_PENDING
+        return pending and self.latest is not None and now >= self.latest
+
+
+class PeerRequests:
+    """The pending peer requests of one node."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Wanted, deque[PeerRequest]] = {}
+
+    def add(self, peering: PeerRequest) -> None:
+        """Add a pending request."""
+        self._waiting.setdefault(peering.wanted, deque()).append(peering)
+
+    def take(self, wanted: Wanted, now: int) -> PeerRequest | None:
+        """Remove and return the oldest matching request that has not timed out."""
+        for peering in self._waiting.get(wanted, ()):
+            if not peering.is_late(now):
+                self.remove(peering)
+                return peering
+        return None
+
+    def remove(self, peering: PeerRequest) -> None:
+        """Remove a request, if it is pending."""
+        waiting = self._waiting.get(peering.wanted)
+        if waiting is not None and peering in waiting:
+            waiting.remove(peering)
+            if not waiting:
+                del self._waiting[peering.wanted]
+
+
+def peer_timeout(peering: PeerRequest) -> VipError:
+    """The timeout error of a peer request."""
+    _, node, name = peering.wanted
+    return VipTimeoutError(Return.VIP_TIMEOUT, f"{name!r} of node {node} has not asked in time")
+
+
+class Request(Owned):
+    """A request for a connection, as the program that waited for it has it."""
+
+    what = "a request for a connection"
+    origin = "connect_wait()"
+
+    def __init__(self, shown: ConnectionRequest) -> None:
+        """``shown``: what is read here."""
+        self._shown = shown
+
+    @property
+    def node(self) -> int:
+        """The node that requests."""
+        return self._shown.vi.node
+
+    @property
+    def attributes(self) -> Attributes:
+        """The attributes of the requesting VI."""
+        return self._shown.vi.attributes
+
+
+class ConnectionRequest:
+    """A client's connection request and its answer."""
+
+    def __init__(self, vi: Endpoint) -> None:
+        self.vi = vi  # of the side that asks
+        self.answered = WakeupList()
+        self.taken = False  # somebody has it from ``connect_wait``
+        self.answer: Return | None = None
+
+
+class Asked:
+    """The connection requests that have arrived at one node."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, deque[ConnectionRequest]] = {}  # by discriminator
+        self.arrived = WakeupList()
+
+
+class Tags:
+    """The protection tags of one node."""
+
+    def __init__(self) -> None:
+        self._owners: dict[int, Owner] = {}
+
+    def make(self, owner: Owner, number: int) -> int:
+        """Assign protection tag ``number`` to a process."""
+        self._owners[number] = owner
+        return number
+
+    def forget(self, owner: Owner, tag: object, is_in_use: Callable[[int], bool]) -> None:
+        """Destroy a tag.  Errors: ``VIP_INVALID_PARAMETER``, ``VIP_ERROR_RESOURCE`` if in use."""
+        known = self.known(owner, tag, Return.VIP_INVALID_PARAMETER)
+        if is_in_use(known):
+            raise VipError(Return.VIP_ERROR_RESOURCE, f"protection tag {known} is in use")
+        del self._owners[known]
+
+    def of(self, owner: Owner) -> list[int]:
+        """The tags of a process."""
+        return [number for number, holder in self._owners.items() if holder is owner]
+
+    def known(self, owner: Owner, tag: object, code: Return) -> int:
+        """Return the tag if it is the process's; else raise ``code``."""
+        try:
+            number = whole(tag, "a protection tag", 1)
+        except VipError as error:
+            raise VipError(code, str(error).partition(": ")[2]) from None
+        holder = self._owners.get(number)
+        if holder is None:
+            raise VipError(code, f"no protection tag {number}; create_ptag makes one")
+        if holder is not owner:
+            raise VipError(
+                code,
+                f"protection tag {number} is {holder.name}'s, not {owner.name}'s; create_ptag "
+                "makes one",
+            )
+        return number
+
+
+class RegistrationLimit:
+    """The registration limit of one node's NIC, in pages."""
+
+    def __init__(self, machine: Machine, node: int, page: int) -> None:
+        nics = machine.bus.ways.nics
+        config: Any = nics.config[node, 0]
+        self._registers: Any = nics.registers[node, 0]
+        self._page = page
+        buffers = (int(config["memory_bytes"]) - int(config["buffer_start"])) // page
+        # Pages that are ever registered at once.
+        self.most: int = min(
+            buffers, int(nics.tags.shape[1]), int(config["pinned_bytes_max"]) // page
+        )
+
+    @property
+    def left(self) -> int:
+        """How many more pages could be registered now."""
+        registered = int(self._registers["pinned"]) // self._page
+        return self.most - registered
+
+
+QUEUES_OF_PROCESS = 2  # one for bells (``bells``), one for notices (``notices``)
+NEVER_FULL = 1 << 62
+
+
+KINDS = {  # what a kernel gives out: how all are called, and which setting makes more of them
+    "port": ("VIs", "vis"),
+    "queue": ("completion queues", "queues"),
+    "key": ("regions", "regions"),
+}
+
+
+class Kernel:
+    """The kernel's state of node ``node``."""
+
+    def __init__(self, machine: Machine, node: int, processes: int, postpones: bool) -> None:
+        """``processes``: of that node; each has a port and two completion queues of its own.
+
+        ``postpones``: memory for which the NIC has no room is registered when it has.
+        """
+        ports = machine.ports
+        self.node = node
+        self.tags = Tags()
+        self.asked = Asked()
+        self.vis: list[Endpoint] = []
+        self.regions: dict[int, Region] = {}  # by key
+        self._regions: Any = ports.work.regions[node]
+        self._made = 0
+        own = QUEUES_OF_PROCESS * processes
+        ports.work.queues["open"][node, :own] = 1
+        # Of notices what counts is that there are some: they never fill their queue.
+        ports.work.queues["entries"][node, processes:own] = NEVER_FULL
+        self.notices = range(processes, own)  # the queue that wakes each process for its handlers
+        self.peers = PeerRequests()
+        page = int(machine.ports.memory.config[0]["page_size"])
+        self.room = RegistrationLimit(machine, node, page) if postpones else None
+        self.given_back = WakeupList()  # some memory is not registered any more
+        rows = len(self._regions)
+        self._free = {
+            "port": deque(range(processes + 1, ports.table.shape[1])),
+            "queue": deque(range(own, ports.work.queues.shape[1])),
+            "key": deque(range(rows, 2 * rows)),  # the next of each row, never given again
+        }
+
+    def number(self) -> int:
+        """The next number for a tag, a VI or a completion queue."""
+        self._made += 1
+        return self._made
+
+    def take(self, kind: str) -> int:
+        """Take a port, a completion queue of the NIC, or a key.  Errors: ``VIP_ERROR_RESOURCE``."""
+        free, (what, setting) = self._free[kind], KINDS[kind]
+        if not free:
+            raise VipError(
+                Return.VIP_ERROR_RESOURCE,
+                f"node {self.node} has all its {what} in use; give the cluster more "
+                f"({setting}=...)",
+            )
+        return free.popleft()
+
+    def give(self, kind: str, number: int) -> None:
+        """Give one back, which is taken again as late as possible; a key's row under another."""
+        self._free[kind].append(number + len(self._regions) * (kind == "key"))
+
+    def enter(self, region: Region, space: int, rights: int) -> None:
+        """Add ``region`` to the NIC's table for the VIs of its tag."""
+        record = self._regions[region.handle % len(self._regions)]
+        store(
+            record,
+            key=region.handle,
+            space=space,
+            domain=region.tag,
+            address=region.address,
+            length=region.length,
+            rights=rights,
+        )
+        self.regions[region.handle] = region
+
+    def remove_region(self, key: int) -> Region | None:
+        """Remove the region of that key from the NIC's table."""
+        region = self.regions.pop(key, None)
+        if region is not None:
+            self._regions[key % len(self._regions)]["key"] = 0
+            self.give("key", key)
+        return region

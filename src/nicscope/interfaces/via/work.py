@@ -1,30 +1,41 @@
-"""The half of VIPL that takes completions: polls, waits, completion queues, handlers."""
+"""The half of VIPL that works: posts, polls, waits, completion queues, handlers."""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import struct
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from nicscope.drivers.current_program import RUNNING
-from nicscope.drivers.simulate.ports.posting import POLL, SIGNAL
+from nicscope.drivers.simulate.ports.posting import GATHER, POLL, SIGNAL
 from nicscope.drivers.simulate.ports.reports import KIND_BITS, LATE
-from nicscope.drivers.simulate.process import OWN, TIME, coroutine
-from nicscope.drivers.simulate.records import AWAIT_QUEUE, COMPUTE, REPORT
-from nicscope.interfaces.via.names import (
+from nicscope.drivers.simulate.process import OWN, SIZE, TIME, coroutine, pack_into, unfit
+from nicscope.drivers.simulate.records import AWAIT_QUEUE, COMPUTE, POST, PROVIDE, REPORT
+from nicscope.interfaces.via.agent import MOST_BEFORE, Program
+from nicscope.interfaces.via.descriptor import (
+    CONTROL_OP_MASK,
+    CONTROL_RESERVED,
+    NOT_YET,
     STATUS_ERROR_MASK,
+    AddressSegment,
     Control,
+    DataSegment,
+    Descriptor,
+    Descriptors,
     Error,
     Return,
     Status,
     VipError,
     VipTimeoutError,
+    Work,
+    checked,
+    is_unmodified,
 )
-from nicscope.interfaces.via.program import Program
 from nicscope.interfaces.via.vi import (
     RECEIVE_QUEUE,
     SEND_QUEUE,
@@ -32,18 +43,26 @@ from nicscope.interfaces.via.vi import (
     Endpoint,
     Ring,
     Vi,
-    Work,
     error_reason,
 )
+from nicscope.interfaces.work_queues import posting_places
 from nicscope.nic.ports import layout as ended_as
-from nicscope.nic.ports.layout import FETCH, NOBODY, SEND, WRITE
+from nicscope.nic.ports.layout import (
+    BAD_DESCRIPTOR,
+    DONE,
+    FENCED,
+    FETCH,
+    IMMEDIATE,
+    NOBODY,
+    SEND,
+    WRITE,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from nicscope.drivers.simulate.process import Record
     from nicscope.interfaces.via.agent import Agent
-    from nicscope.interfaces.via.descriptor import Descriptor
 
 
 NAMES = ("send", "receive")  # by work queue
@@ -65,10 +84,6 @@ STATUSES = tuple(
     f"{ERRORS[end]} ({name})" if end != ended_as.DONE and end in ERRORS else name
     for end, name in enumerate(ended_as.STATUS_NAMES)
 )
-OPERATIONS = {
-    int(Control.VIP_CONTROL_OP_RDMAWRITE): WRITE,
-    int(Control.VIP_CONTROL_OP_RDMAREAD): FETCH,
-}
 # Of a report: the operation, the immediate word, and whether there is one.
 IN_REPORT = ("operation", "name", "buffers")
 OF_SENDS = {WRITE: Status.VIP_STATUS_OP_RDMA_WRITE, FETCH: Status.VIP_STATUS_OP_RDMA_READ}
@@ -100,7 +115,7 @@ def _waits(queue: int) -> Callable[[Wait], Wait]:
 
     @coroutine
     def _waited(
-        self: Completions, vi: Vi, timeout_us: float | None = None
+        self: WorkCalls, vi: Vi, timeout_us: float | None = None
     ) -> Generator[bytes, Record, Descriptor]:
         if RUNNING.program is not self._sim_process:
             self._enter()
@@ -137,8 +152,177 @@ def _waits(queue: int) -> Callable[[Wait], Wait]:
     return declared
 
 
-class Completions(Program):
-    """Calls that take completed descriptors off their queues."""
+Handler = Callable[..., Awaitable[None] | None]
+
+
+class ErrorDescriptor(msgspec.Struct, frozen=True):
+    """The argument of an error handler (``VIP_ERROR_DESCRIPTOR``)."""
+
+    vi: Vi
+    error: Error
+
+
+class Notice(msgspec.Struct, frozen=True, eq=False):
+    """A handler that is called once."""
+
+    handler: Handler
+    context: object
+
+
+OPERATIONS = {
+    int(Control.VIP_CONTROL_OP_SENDRECV): SEND,
+    int(Control.VIP_CONTROL_OP_RDMAWRITE): WRITE,
+    int(Control.VIP_CONTROL_OP_RDMAREAD): FETCH,
+}
+NO_OPERATION = 0  # for what no NIC can make sense of
+PLAIN = Control.VIP_CONTROL_OP_SENDRECV
+HAS_IMMEDIATE = int(Control.VIP_CONTROL_IMMEDIATE)
+HAS_FENCE = int(Control.VIP_CONTROL_QFENCE)
+_WORDS = struct.Struct("<2q")  # immediate, and the handle of the memory of the descriptor itself
+_SEGMENT = struct.Struct("=Q2q")  # an address is any of 64 bits: the NIC says what it thinks of it
+_pack_segment, _SEGMENT_BYTES = _SEGMENT.pack_into, _SEGMENT.size
+
+
+class WorkCalls(Program):
+    """Calls that post descriptors, take completed ones off their queues, and register handlers."""
+
+    def __init__(self, agent: Agent) -> None:
+        super().__init__(agent)
+        self._pieces, self._words_with = posting_places(self._ports, self._sim_process)
+        self._number = self._sim_process.number
+        self._depths = int(self._ports.rules[0]["ring"]), self._ports.work.receives.shape[2]
+        self._wakes = agent.kernel.notices[self._process.number]
+        self._of_work: dict[tuple[int, int], tuple[Endpoint, deque[Notice]]] = {}
+        self._of_rings: dict[int, tuple[Ring, deque[Notice]]] = {}
+        self._of_errors: Notice | None = None
+        self._told: dict[int, int] = {}  # errors of each VI that the handler has had
+
+    # --- posting -------------------------------------------------------------------------
+
+    @coroutine
+    def post_send(self, vi: Vi, descriptor: Descriptor) -> Generator[bytes, Record, None]:
+        """Post a send or an RDMA.  Errors: see ``_posted``."""
+        endpoint, work = self._posted(vi, SEND_QUEUE, descriptor)
+        process = self._process
+        if process._before == MOST_BEFORE:
+            yield from process.settle()
+        _, control, remote, word = work.said
+        operation, flags, key, at = SEND, 0, 0, 0
+        _WORDS.pack_into(self._words_with[process._before], 0, word, work.handle)
+        if control is not PLAIN or remote is not None:
+            how = int(control)
+            operation = OPERATIONS.get(how & CONTROL_OP_MASK, NO_OPERATION)
+            if how & HAS_IMMEDIATE:
+                flags = IMMEDIATE
+            if how & HAS_FENCE:
+                flags |= FENCED
+            if remote is not None:
+                key, at = remote.handle, remote.address
+                at -= (at >> 63) << 64  # as the driver has it: signed
+            if how & CONTROL_RESERVED or (remote is None) != (operation == SEND):
+                operation = NO_OPERATION
+        self._put(POST, endpoint, work, key, at, operation | flags << KIND_BITS | GATHER)
+
+    @coroutine
+    def post_recv(self, vi: Vi, descriptor: Descriptor) -> Generator[bytes, Record, None]:
+        """Post a receive, before the message is sent.  Errors: see ``_posted``."""
+        endpoint, work = self._posted(vi, RECEIVE_QUEUE, descriptor)
+        if self._process._before == MOST_BEFORE:
+            yield from self._process.settle()
+        _, control, remote, _ = work.said
+        found = DONE
+        if remote is not None or (control is not PLAIN and int(control) & ~HAS_IMMEDIATE):
+            found = BAD_DESCRIPTOR
+        self._put(PROVIDE, endpoint, work, work.handle, 0, found)
+
+    async def rdma_write(
+        self,
+        vi: Vi,
+        places: Descriptors,
+        data: Sequence[DataSegment],
+        remote: AddressSegment,
+        immediate: int | None = None,
+    ) -> Descriptor:
+        """Write ``data`` to the other node's memory from ``remote`` on; the posted descriptor."""
+        self._enter()
+        self._owner.record_of(places, Descriptors)
+        descriptor = places.request(
+            *data, control=Control.VIP_CONTROL_OP_RDMAWRITE, remote=remote, immediate=immediate
+        )
+        await self.post_send(vi, descriptor)
+        return descriptor
+
+    async def rdma_read(
+        self, vi: Vi, places: Descriptors, data: Sequence[DataSegment], remote: AddressSegment
+    ) -> Descriptor:
+        """Read the other node's memory from ``remote`` on into ``data``; the descriptor."""
+        self._enter()
+        self._owner.record_of(places, Descriptors)
+        descriptor = places.request(*data, control=Control.VIP_CONTROL_OP_RDMAREAD, remote=remote)
+        await self.post_send(vi, descriptor)
+        return descriptor
+
+    def _posted(self, handle: Vi, queue: int, descriptor: Descriptor) -> tuple[Endpoint, Work]:
+        """The VI and what is noted of the descriptor, which is about to be handed over.
+
+        Errors: ``VIP_INVALID_PARAMETER`` for a VI, or memory, that is not this process's, and for a
+        descriptor that is not in its place, or still posted; ``VIP_ERROR_RESOURCE`` if the queue is
+        full.  Whether the VI may have descriptors in that memory the NIC says.
+        """
+        if RUNNING.program is not self._sim_process:
+            self._enter()
+        found = self._owner.records.get(id(handle))
+        if found is None or type(handle) is not Vi:
+            self._owner.refuse(handle, Vi)
+        vi: Endpoint = found[1]
+        if type(descriptor) is Descriptor and is_unmodified(descriptor, self._owner.records):
+            address, among = descriptor.address, descriptor.places
+            assert among is not None
+        else:
+            address, among = checked(self._owner, descriptor)
+        if address in vi.addresses:
+            raise VipError(
+                Return.VIP_INVALID_PARAMETER,
+                "the descriptor's place is still in a queue of the VI; request() gives another",
+            )
+        process, posted = self._process, vi.posted[queue]
+        if len(posted) >= self._depths[queue]:
+            raise VipError(
+                Return.VIP_ERROR_RESOURCE,
+                f"VI {vi.number} has {len(posted)} descriptors in this queue, which is all that it "
+                "holds; take some back, or give the cluster a larger one",
+            )
+        cookie = process._next_request
+        process._next_request = cookie + 1
+        said = descriptor.data, descriptor.control, descriptor.remote, descriptor.immediate
+        work = Work(descriptor, address, descriptor.handle, among, cookie, said)
+        descriptor.status, descriptor.length = NOT_YET, 0
+        self._words.works[address] = work
+        posted.append(work)
+        vi.addresses.add(address)
+        return vi, work
+
+    def _put(self, what: int, vi: Endpoint, work: Work, name: int, at: int, how: int) -> None:
+        """Queue a descriptor ahead of the process's next request."""
+        process, data = self._process, work.said[0]
+        before, begin = process._before, 0
+        pieces = self._pieces[before]
+        for one in data:
+            _pack_segment(pieces, begin, one.address, one.length, one.handle)
+            begin += _SEGMENT_BYTES
+        count, port = len(data), vi.place
+        token = work.address + 2 + count + (work.said[2] is not None)
+        own = process._mapped[port] | how
+        try:
+            pack_into(
+                process._asked, before * SIZE, self._number, what, 0, process._node, port,
+                work.cookie, count, name, token, own, at,
+            )  # fmt: skip
+        except struct.error:
+            raise unfit(port, count, name, token, at, work.cookie, own) from None
+        process._before = before + 1
+
+    # --- completions -----------------------------------------------------------------------
 
     async def send_done(self, vi: Vi) -> Descriptor | None:
         """Remove and return the oldest posted send if it is done; else None.
@@ -302,34 +486,7 @@ class Completions(Program):
                 f"no descriptor is posted to the {NAMES[queue]} queue of VI {vi.number}",
             )
 
-
-Handler = Callable[..., Awaitable[None] | None]
-
-
-class ErrorDescriptor(msgspec.Struct, frozen=True):
-    """The argument of an error handler (``VIP_ERROR_DESCRIPTOR``)."""
-
-    vi: Vi
-    error: Error
-
-
-class Notice(msgspec.Struct, frozen=True, eq=False):
-    """A handler that is called once."""
-
-    handler: Handler
-    context: object
-
-
-class Notifications(Completions):
-    """Calls that register handlers for completions and errors."""
-
-    def __init__(self, agent: Agent) -> None:
-        super().__init__(agent)
-        self._wakes = agent.kernel.completion_queue_of(self._process.number)
-        self._of_work: dict[tuple[int, int], tuple[Endpoint, deque[Notice]]] = {}
-        self._of_rings: dict[int, tuple[Ring, deque[Notice]]] = {}
-        self._of_errors: Notice | None = None
-        self._told: dict[int, int] = {}  # errors of each VI that the handler has had
+    # --- handlers ------------------------------------------------------------------------
 
     async def send_notify(self, vi: Vi, handler: Handler, context: object = None) -> None:
         """Call ``handler(context, nic, vi, descriptor)`` when the oldest send has ended.

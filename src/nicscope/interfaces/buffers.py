@@ -6,15 +6,21 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 import numpy as np
 
+from nicscope.drivers.simulate.bus.state import has_bus
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import shown, whole
 from nicscope.interfaces.ownership import Owned, Owner
+from nicscope.kernel.decorators import kernel
+from nicscope.memory.coherence.bus import forget as forget_lines
+from nicscope.memory.coherence.bus import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Self
 
     from numpy.typing import DTypeLike, NDArray
+
+    from nicscope.drivers.simulate.machine import Machine
 
 
 class Allocation(Owned):
@@ -217,3 +223,31 @@ class View:
 
     def __repr__(self) -> str:
         return f"View of {len(self):,} {self.dtype}"
+
+
+def machine_has_caches(machine: Machine) -> bool:
+    """Whether its hosts have caches, through which their programs store."""
+    return bool(has_bus(machine.bus))
+
+
+def settle_memory(
+    machine: Machine, node: int, address: int, count: int, *, forget: bool = False
+) -> None:
+    """What the caches of ``node`` have modified there reaches its memory; that takes no time.
+
+    ``forget``: they hold nothing of it then, as the memory is to be overwritten.
+    """
+    if machine_has_caches(machine) and count > 0:
+        (_forget if forget else _settle)(machine.bus.hosts, node, address, count)
+
+
+@kernel
+def _forget(hosts: Any, node: int, address: int, count: int) -> int:
+    forget_lines(hosts, node, address, count)
+    return 0
+
+
+@kernel
+def _settle(hosts: Any, node: int, address: int, count: int) -> int:
+    settle(hosts, node, address, count)
+    return 0

@@ -40,6 +40,7 @@ from nicscope.drivers.translation import counts_of
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.fabric.topology import Topology, crossbar
 from nicscope.interfaces.arguments import (
+    DesignSettings,
     a_fraction,
     check_deaths,
     checked_faults,
@@ -49,8 +50,8 @@ from nicscope.interfaces.arguments import (
     node_count,
     one_of,
     whole,
+    with_named_options,
 )
-from nicscope.interfaces.options import DesignSettings, with_named_options
 from nicscope.interfaces.ports.memory import Memory
 from nicscope.interfaces.ports.process import Process
 from nicscope.interfaces.programs import Programs

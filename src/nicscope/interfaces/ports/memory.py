@@ -15,9 +15,9 @@ from nicscope.interfaces.buffers import (
     View,
     checked_range,
     owner_of,
+    settle_memory,
     whole_allocation,
 )
-from nicscope.interfaces.trapeze_endpoint import settle_memory
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entry import bound
 from nicscope.memory.coherence.processor import LOAD, STORE

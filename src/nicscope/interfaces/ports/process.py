@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,7 +19,16 @@ from nicscope.drivers.simulate.ports.posting import (
 from nicscope.drivers.simulate.ports.reports import GIVEN_BITS, KIND_BITS, LATE
 from nicscope.drivers.simulate.process import ADDRESS, OWN, PACKET, PEER, TIME, Record, coroutine
 from nicscope.drivers.simulate.process import Process as SimProcess
-from nicscope.drivers.simulate.records import CHAIN, COMPUTE, POST, PROVIDE, REPORT, SLEEP
+from nicscope.drivers.simulate.records import (
+    CHAIN,
+    COMPUTE,
+    GIVE_UP,
+    POST,
+    PROVIDE,
+    REGISTER,
+    REPORT,
+    SLEEP,
+)
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.host.calls import close_port
 from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, raw_bytes, shown, whole
@@ -27,7 +36,7 @@ from nicscope.interfaces.buffers import allocated
 from nicscope.interfaces.ownership import Owner
 from nicscope.interfaces.ports.diagnostics import describe_state, failed_sends, unread_arrivals
 from nicscope.interfaces.ports.memory import Buffer, Memory, MemoryRelease, OwnMemory
-from nicscope.interfaces.tasks import ProcessTasks, latest, timeout_error
+from nicscope.interfaces.programs import ProcessTasks, latest, no_answer_error, timeout_error
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entry import bound
 from nicscope.nic.ports.layout import (
@@ -42,7 +51,7 @@ from nicscope.nic.ports.layout import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Callable, Generator, Sequence
     from fractions import Fraction
 
     from nicscope.drivers.simulate.ports.state import Ports
@@ -74,6 +83,7 @@ class Arrival(NamedTuple):
     status: str
 
 
+T = TypeVar("T")
 # Schemes under which the pages of a descriptor are pinned before it is posted.
 PINS_FIRST = (
     Scheme.STATIC,
@@ -544,6 +554,34 @@ class Process(PortCalls, OwnMemory, MemoryRelease, ProcessTasks):
         await self._sim_process.ask(
             COMPUTE, duration=int(self._ports.costs[self._node]["system_call"])
         )
+
+    async def _register_pages(self, place: tuple[int, int]) -> str:
+        """Pins the pages of memory, an address and a length, for good; "done", or why it cannot."""
+        ended = await self._sim_process.ask(
+            REGISTER, peer=self._port, address=place[0], payload=place[1]
+        )
+        return STATUS_NAMES[ended.address]
+
+    async def _deregister_pages(self, place: tuple[int, int]) -> None:
+        await self._sim_process.ask(GIVE_UP, peer=self._port, address=place[0], payload=place[1])
+
+    async def _await_found(
+        self,
+        find: Callable[[], T | None],
+        until: int,
+        pause_us: float,
+        silence: Callable[[], str],
+        node: int | None = None,
+    ) -> T:
+        """What ``find`` gives once it is there, asked for every ``pause_us`` until a time (ps).
+
+        Errors: ``WaitTimeoutError`` that says ``silence``, and what ``node`` does, if it is one's.
+        """
+        while (found := find()) is None:
+            if self._sim_process.now >= until:
+                raise no_answer_error(self._sim_process, silence(), node)
+            await self.sleep(pause_us)
+        return found
 
     @coroutine
     def provide(self, *addresses: int, port: int | None = None) -> Generator[bytes, Record, None]:

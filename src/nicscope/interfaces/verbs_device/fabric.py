@@ -17,7 +17,7 @@ from nicscope.drivers.simulate.thread_scheduler import (
     SingleCaller,
     ThreadScheduler,
 )
-from nicscope.interfaces.options import DesignSettings, with_named_options
+from nicscope.interfaces.arguments import DesignSettings, with_named_options
 from nicscope.interfaces.ports.cluster import KINDS, OWN_PORTS, PortCluster, PortsRun
 from nicscope.interfaces.ports.process import Process
 from nicscope.interfaces.run_timeline import ACTIONS

@@ -21,8 +21,13 @@ from nicscope.config.platform import MIDDLE, load_platform
 from nicscope.drivers.simulate.bus.state import ON_NIC, machine_parameters, word_of
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
 from nicscope.errors import SimulationError, did_you_mean
-from nicscope.interfaces.arguments import a_fraction, node_count, whole
-from nicscope.interfaces.options import UnseededSettings, with_named_options
+from nicscope.interfaces.arguments import (
+    UnseededSettings,
+    a_fraction,
+    node_count,
+    whole,
+    with_named_options,
+)
 from nicscope.interfaces.ports.cluster import PAGE_SIZE, PortCluster
 from nicscope.interfaces.programs import called
 from nicscope.interfaces.via.agent import QUEUES_OF_PROCESS, Agent, Kernel, names_of

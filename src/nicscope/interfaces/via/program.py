@@ -12,7 +12,7 @@ from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, PS_PER_US
 from nicscope.interfaces.ownership import Owner
 from nicscope.interfaces.ports import process as ports
-from nicscope.interfaces.tasks import ProcessTasks
+from nicscope.interfaces.programs import ProcessTasks
 from nicscope.interfaces.via.descriptor import in_ps, raw_bytes, whole
 from nicscope.interfaces.via.names import Return, VipError
 from nicscope.memory.coherence.processor import LOAD, STORE

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.config.platform import WORD as WORD_OF_MEMORY
-from nicscope.config.platform import excess_of
+from nicscope.config.platform import Platform, excess_of
 from nicscope.drivers.translation import nic_memory_bytes
 from nicscope.errors import SimulationError
 from nicscope.kernel.decorators import row_of
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.ports.state import Ports
+
 
 WORD = 4
 # Fields of records that no firmware would have: the observer's, and what the network does.

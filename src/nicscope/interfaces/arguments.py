@@ -13,7 +13,7 @@ from fractions import Fraction
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
-from nicscope.config.design import Delivery, Transport
+from nicscope.config.design import POLICIES, Delivery, Transport
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, check_whole
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.fabric.topology import Topology
@@ -167,6 +167,18 @@ def one_of(kind: type[T], given: object, name: str, such: str) -> T:
     if not isinstance(given, kind):
         raise SimulationError(f"{name} is one of {kind.__name__}{such}, not {shown(given)}")
     return given
+
+
+def chosen_delivery(
+    delivery: str | Delivery | None, policy: str | Delivery | None, otherwise: str | Delivery
+) -> Delivery:
+    """A delivery policy in full, by its name or as it was given.  Errors: for what is none."""
+    given = next(each for each in (delivery, policy, otherwise) if each is not None)
+    if isinstance(given, str):
+        if given not in POLICIES:
+            raise SimulationError(f"no policy {given!r}{did_you_mean(given, POLICIES)}")
+        given = POLICIES[given]
+    return one_of(Delivery, given, "delivery", "(policy=...), or its name")
 
 
 def check_deaths(faults: Faults, nodes: int) -> None:

@@ -22,11 +22,14 @@ from nicscope.errors import SimulationError, WaitTimeoutError
 from nicscope.frames import is_ours, is_own, place
 from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, shown, whole
 from nicscope.interfaces.run_report import (
+    Names,
     RunReport,
     Source,
+    counted,
     notify_listeners,
     report_of,
     run_progress,
+    title,
 )
 from nicscope.interfaces.run_timeline import write_timeline
 from nicscope.tracebacks import TrimmedTraceback
@@ -150,6 +153,16 @@ class ProcessTasks:
     _owner: Owner
     _sim_process: SimProcess
 
+    @property
+    def node(self) -> int:
+        """Its node's number."""
+        return self._sim_process.node
+
+    @property
+    def now_us(self) -> float:
+        """The process's clock, in us of virtual time."""
+        return self._sim_process.now / PS_PER_US
+
     def spawn(self, task: Coroutine[Any, Any, Any]) -> Task:
         """Have ``task``, a coroutine, run beside the program; both share the CPU.
 
@@ -270,9 +283,18 @@ class Programs(ABC, Generic[E]):
         self._is_over = False
         self.simulation: Simulation | None = None
 
+    def __repr__(self) -> str:
+        programs = counted(len(self._programs), "program")
+        what = title(self._names())
+        return f"<Cluster of {counted(self.topology.nodes, 'node')}, {programs}: {what}>"
+
     @abstractmethod
     def _made(self, hosts: Sequence[int]) -> tuple[Simulation, list[E]]:
         """A run for programs on ``hosts``, and what each is to be called with."""
+
+    @abstractmethod
+    def _names(self) -> Names:
+        """What it is called by."""
 
     @abstractmethod
     def _source(self) -> Source:

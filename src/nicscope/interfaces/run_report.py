@@ -70,6 +70,16 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' if count != 1 else ''}"
 
 
+def was(count: int) -> str:
+    """Either "was" or "were", by number."""
+    return "was" if count == 1 else "were"
+
+
+def has(count: int) -> str:
+    """Either "has" or "have", by number."""
+    return "has" if count == 1 else "have"
+
+
 def tables_of(report: RunReport) -> list[Table]:
     """Messages, packets, lookups, the hosts' work, and where time went."""
     found = [_messages(report), _endpoints(report), _fates(report), _sent(report),

@@ -11,7 +11,6 @@ import numpy as np
 from nicscope.config.design import (
     CONTROL_BYTES,
     PAYLOAD_ALIGNMENT,
-    POLICIES,
     Delivery,
     Policy,
     Way,
@@ -31,14 +30,14 @@ from nicscope.drivers.simulate.records import (
     SEND,
     SLEEP,
 )
-from nicscope.errors import SimulationError, did_you_mean
+from nicscope.errors import SimulationError
 from nicscope.fabric.topology import Topology, crossbar
 from nicscope.interfaces.arguments import (
     LEAST,
-    PS_PER_US,
     check_deaths,
     checked_faults,
     checked_topology,
+    chosen_delivery,
     in_ps,
     node_count,
     one_of,
@@ -60,9 +59,7 @@ from nicscope.interfaces.run_report import (
     NodeReport,
     Received,
     Sent,
-    counted,
     records_to_keep,
-    title,
 )
 from nicscope.interfaces.run_timeline import MachineRun
 from nicscope.interfaces.trapeze_memory import (
@@ -144,16 +141,6 @@ class Endpoint(ProcessTasks):
 
     def __repr__(self) -> str:
         return f"<Endpoint of {self._owner.place}, Trapeze>"
-
-    @property
-    def node(self) -> int:
-        """Its node's number."""
-        return self._process.node
-
-    @property
-    def now_us(self) -> float:
-        """Microseconds of virtual time."""
-        return self._process.now / PS_PER_US
 
     def allocate(self, byte_count: int, align: int = PAYLOAD_ALIGNMENT) -> HostBuffer:
         """Fresh host memory at a multiple of ``align``, by default as DMA needs it.
@@ -534,13 +521,9 @@ class Cluster(Programs[Endpoint]):
         Errors: ``PlatformError``, ``SimulationError`` naming what is not there.
         """
         super().__init__()
-        policy = policy if delivery is None else delivery
-        if isinstance(policy, str) and policy not in POLICIES:
-            raise SimulationError(f"no policy {policy!r}{did_you_mean(policy, POLICIES)}")
-        self.delivery = POLICIES[policy] if isinstance(policy, str) else policy
+        self.delivery = chosen_delivery(delivery, policy, "adaptive")
         if max_payload is not None:
             self.delivery = _with_payload(self.delivery, max_payload)
-        self.delivery = one_of(Delivery, self.delivery, "delivery", "(policy=...), or its name")
         self._host_bytes = whole(host_bytes, "host_bytes", 0)
         self._tags = whole(tags, "tags", 0)
         self._keep_log = records_to_keep(keep_log)
@@ -564,11 +547,6 @@ class Cluster(Programs[Endpoint]):
             self._parameters = _one_machine(priced)
         self.memories = self._new_memories()
         self._counted: list[Counted] = []  # by process
-
-    def __repr__(self) -> str:
-        programs = counted(len(self._programs), "program")
-        what = title(self._names())
-        return f"<Cluster of {counted(self.topology.nodes, 'node')}, {programs}: {what}>"
 
     def _names(self) -> Names:
         return Names(

@@ -30,6 +30,7 @@ from nicscope.interfaces.buffers import (
 )
 from nicscope.interfaces.ownership import Owned, Owner
 from nicscope.interfaces.programs import latest, timeout_error
+from nicscope.interfaces.run_report import counted, has, was
 from nicscope.memory.coherence.processor import STORE
 
 if TYPE_CHECKING:
@@ -489,8 +490,8 @@ def unclaimed_messages(machine: Machine, running: Callable[[int], bool]) -> list
         unread = int(endpoint["shown"]) - (int(endpoint["read"]) if has_any else 0)
         if unread and not running(node):
             why = "its program has ended" if has_any else "no program runs there"
-            messages = "1 message was" if unread == 1 else f"{unread:,} messages were"
-            said.append(f"node {node}: {messages} not received: {why}")
+            messages = counted(unread, "message")
+            said.append(f"node {node}: {messages} {was(unread)} not received: {why}")
     return said
 
 
@@ -508,10 +509,9 @@ def describe_rings(machine: Machine, node: int) -> list[str]:
     unsent = int(endpoint["written"]) - int(endpoint["sent"])
     if unsent:
         said.append(
-            f"{unsent:,} of its messages {'has' if unsent == 1 else 'have'} not left: their "
-            "receivers take no more"
+            f"{unsent:,} of its messages {has(unsent)} not left: their receivers take no more"
         )
     if number := int(record["aborted"]):
-        was = "message was" if number == 1 else "messages were"
-        said.append(f"{number:,} {was} taken off the network by its watchdog")
+        messages = counted(number, "message")
+        said.append(f"{messages} {was(number)} taken off the network by its watchdog")
     return said

@@ -18,9 +18,10 @@ import nicscope.interfaces
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
 from nicscope.interfaces.active_messages import ActiveMessages, Kept, Links, Stream
 from nicscope.interfaces.mini import Region as MiniRegion
-from nicscope.interfaces.ports.cluster import PortCluster, PortOwners, PortsRun
+from nicscope.interfaces.ports.cluster import PortCluster
+from nicscope.interfaces.ports.counters import PortDiagnostics, PortOwners, PortsRun
 from nicscope.interfaces.ports.memory import Buffer
-from nicscope.interfaces.ports.process import Arrival, Asked, Done, PortCalls, Process
+from nicscope.interfaces.ports.process import Arrival, Asked, Done, PortMachine, Process
 from nicscope.interfaces.programs import Gate
 from nicscope.interfaces.trapeze import Counted, PageMap, PagePool
 from nicscope.interfaces.unet import Area, Placed
@@ -92,7 +93,7 @@ NOT_HELD = {
     *(AddressSegment, NicAttributes, Attributes, via.VipError, VipTimeoutError),
     *(ViFound, MemAttributes, Discovered, ErrorDescriptor),
     *(unet.Cluster, vmmc.Cluster, mini.Cluster, trapeze.Cluster, via.Cluster, PortCluster, Counted),
-    *(Connections, ConnectionRequest, PortOwners, PortsRun, Asked, PortCalls),
+    *(Connections, ConnectionRequest, PortOwners, PortsRun, Asked, PortMachine, PortDiagnostics),
     *(mini.Directory, vmmc.Directory, vmmc.Offer, vmmc.PinBook, PagePool, PageMap),
     *(unet.EthernetTag, unet.End, unet.Registry, Kept, Links, Stream),
     *(trapeze.TrapezeRun, Settings, PendingDescriptors, Work, ViEndpoint, Ring, Placed),

@@ -59,6 +59,9 @@ if TYPE_CHECKING:
     from nicscope.interfaces.ownership import Owner
 
 
+FREED = "freed"
+
+
 class Buffer(MemoryRange):
     """A range of a process's memory, or of an endpoint's pinned area."""
 
@@ -99,8 +102,8 @@ class Buffer(MemoryRange):
         await memory._free(whole_allocation(owner, self))
 
 
-class OwnMemory:
-    """Stores and loads of a process in its own address space."""
+class ProcessMemory:
+    """A process's own address space: stores and loads there, and giving memory back."""
 
     _owner: Owner
     _memory: Memory
@@ -109,6 +112,10 @@ class OwnMemory:
     _ports: Ports
     _node: int
     _number: int
+    _port: int
+    _mapped: dict[int, int]
+    _next_page: int
+    _freed: dict[int, list[int]]  # first pages of what was, by how many pages it has
     _windows: NDArray[np.uint8] | None  # what processes hold in registers, where there are caches
 
     async def store(self, address: int, content: bytes) -> None:
@@ -214,24 +221,6 @@ class OwnMemory:
         )
         if spent:
             await self._sim_process.ask(COMPUTE, duration=spent)
-
-
-FREED = "freed"
-
-
-class MemoryRelease:
-    """Release of a process's memory."""
-
-    _owner: Owner
-    _memory: Memory
-    _sim_process: SimProcess
-    _ports: Ports
-    _node: int
-    _number: int
-    _port: int
-    _mapped: dict[int, int]
-    _next_page: int
-    _freed: dict[int, list[int]]  # first pages of what was, by how many pages it has
 
     def _take_pages(self, pages: int) -> int:
         """The first of ``pages`` pages, mapped and all zeros.  Errors: if there are none."""

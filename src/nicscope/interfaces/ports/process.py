@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from nicscope.config.design import Scheme, Way
+from nicscope.config.design import Design, Scheme, ServedBy, Way
 from nicscope.drivers.current_program import RUNNING
 from nicscope.drivers.simulate.ports.posting import (
     BLOCK,
@@ -34,8 +33,8 @@ from nicscope.host.calls import close_port
 from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, raw_bytes, shown, whole
 from nicscope.interfaces.buffers import allocated
 from nicscope.interfaces.ownership import Owner
-from nicscope.interfaces.ports.diagnostics import describe_state, failed_sends, unread_arrivals
-from nicscope.interfaces.ports.memory import Buffer, Memory, MemoryRelease, OwnMemory
+from nicscope.interfaces.ports.counters import PortDiagnostics, PortOwners
+from nicscope.interfaces.ports.memory import Buffer, Memory, ProcessMemory
 from nicscope.interfaces.programs import ProcessTasks, latest, no_answer_error, timeout_error
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entry import bound
@@ -51,11 +50,13 @@ from nicscope.nic.ports.layout import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Hashable, Sequence
     from fractions import Fraction
 
-    from nicscope.drivers.simulate.ports.state import Ports
-    from nicscope.interfaces.ports.cluster import PortCluster
+    from nicscope.config.platform import Platform
+    from nicscope.drivers.simulate.ports.build import PortSize
+    from nicscope.drivers.simulate.programs import Simulation
+    from nicscope.fabric.topology import Topology
 
 
 class Done(NamedTuple):
@@ -106,205 +107,6 @@ class Asked(NamedTuple):
     segments: Sequence[tuple[int, int, int]] = ()  # where there are several, each with its key
 
 
-class PortCalls(ABC):
-    """The calls of a process at its port."""
-
-    cluster: PortCluster[Any]
-    _owner: Owner
-    _sim_process: SimProcess
-    _ports: Ports
-    _memory: Memory
-    _node: int
-    _port: int
-    _mapped: dict[int, int]
-    _next_request: int
-    _surely_short: int
-
-    @abstractmethod
-    def _question(self, which: int, mode: str, port: int | None) -> bytes:
-        """The request for the next report of the ring ``which``."""
-
-    @abstractmethod
-    def _closed_port_error(self, port: int | None) -> SimulationError:
-        """The error for what a port that has closed does not do any more."""
-
-    def posting(
-        self,
-        operation: int,
-        name: int,
-        segments: Sequence[tuple[int, int]],
-        *,
-        offset: int = 0,
-        notify: bool = False,
-        port: int | None = None,
-        more: bool = False,
-    ) -> Asked:
-        """``post``, to be put before ``done`` or ``arrival``.
-
-        ``more``: a kernel that serves ports is not asked to look yet, as another follows.
-        """
-        self._owner.check_caller()
-        most = self.cluster.size.segments
-        if not 1 <= len(segments) <= most:
-            raise SimulationError(
-                f"a descriptor names 1 to {most} pieces of memory, {len(segments)} were given"
-            )
-        if type(operation) is not int or not 0 <= operation < 1 << KIND_BITS:
-            operation = whole(operation, "an operation", 0, (1 << KIND_BITS) - 1)
-        if operation != SEND and not self.cluster.nic_serves:
-            raise SimulationError(
-                f"the kernel serves the ports of platform {self.cluster.platform.name!r} and takes "
-                "messages only; for remote memory choose a platform whose NIC can be programmed"
-            )
-        for address, length in segments:
-            if type(address) is not int or type(length) is not int:
-                segments = [one[:2] for one in _whole_segments(segments)]
-            elif length > self._surely_short:
-                self._check_length(address, length)
-        if type(name) is not int or type(offset) is not int:
-            name, offset = whole(name, "a name", LEAST), whole(offset, "an offset", LEAST)
-        which = self._own(port)
-        own = self._mapped[which] | operation | ((NOTIFY if notify else 0) << KIND_BITS)
-        own |= MORE if more else 0
-        request = self._next_request
-        address, length = segments[0]
-        if len(segments) > 1:
-            own |= GATHER
-            length, several = len(segments), _whole_segments(segments)
-        else:
-            several = []
-        what = self._sim_process.request(POST, which, length, name, address, offset, request, own)
-        self._next_request += 1
-        return Asked(request, what, b"", several)
-
-    def _check_length(self, address: int, length: int) -> None:
-        """Refuse what is longer than whoever pins it before it is posted can pin at once."""
-        if self.cluster.design.scheme not in PINS_FIRST or address < 0:
-            return  # or what the NIC is to refuse
-        page, longest = self._memory.page_size, self.cluster.size.longest
-        pages = (address + length - 1) // page - address // page + 1
-        if longest < pages <= self._memory.state.entries.shape[2]:
-            raise SimulationError(
-                f"a piece of memory of {pages} pages is more than can be pinned for one "
-                f"descriptor, {longest}; give the cluster a PortSize with longest={pages}"
-            )
-
-    def posting_inline(
-        self, operation: int, name: int, content: bytes, port: int | None = None
-    ) -> Asked:
-        """``post_inline``, to be put before ``done`` or ``arrival``."""
-        return self._inlined(operation, name, content, port, 1)
-
-    def _inlined(
-        self,
-        operation: int,
-        name: int,
-        content: bytes,
-        port: int | None,
-        follow: int,
-        flags: int = 0,
-    ) -> Asked:
-        """A post that holds its data, and behind which ``follow`` others are put."""
-        sim_process = self._sim_process
-        if RUNNING.program is not sim_process:
-            self._owner.check_caller()
-        raw = content if type(content) is bytes else raw_bytes(content)
-        size = len(raw)
-        if size > INLINE_BYTES:
-            raise SimulationError(
-                f"a descriptor holds up to {INLINE_BYTES} bytes, {size} were given"
-            )
-        if type(operation) is not int or not 0 <= operation < 1 << KIND_BITS:
-            operation = whole(operation, "an operation", 0, (1 << KIND_BITS) - 1)
-        if type(name) is not int:
-            name = whole(name, "a name", LEAST)
-        which = self._port if port is None else self._own(port)
-        own = self._mapped[which] | operation | (INLINE << KIND_BITS) | flags
-        request = self._next_request
-        what = sim_process.request(POST, which, size, name, 0, 0, request, own, follow)
-        self._next_request = request + 1
-        asked: Asked = _tuple(Asked, (request, what, raw, ()))
-        return asked
-
-    def providing(self, address: int, port: int | None = None, more: bool = False) -> Asked:
-        """``provide``, to be put before ``done``, ``arrival`` or another ``provide``.
-
-        ``more``: as of ``posting``.
-        """
-        self._owner.check_caller()
-        at = whole(address, "an address", LEAST)
-        which = self._own(port)
-        own = self._mapped[which] | (MORE if more else 0)
-        return Asked(-1, self._sim_process.request(PROVIDE, which, address=at, own=own))
-
-    def _own(self, port: int | None) -> int:
-        """The port meant, which is mapped into this process's address space and no other's."""
-        if port is None:
-            return self._port
-        if type(port) is not int:
-            port = whole(port, "a port")
-        if port not in self._mapped:
-            raise SimulationError(
-                f"port {port} of node {self._node} is not this process's; open it first"
-            )
-        return port
-
-    def _place(self, asked: Asked) -> None:
-        """Writes out the data that ``asked`` has beside its request, as it begins at once."""
-        sim_process = self._sim_process
-        inline = asked[2]
-        sim_process.control_bytes[: len(inline)] = inline
-        if asked.segments:
-            self._ports.gathers[sim_process.number, : len(asked.segments)] = asked.segments
-
-    def _chain_requests(self, before: Asked | Sequence[Asked], last: bytes) -> bytes:
-        """The chained request: all of ``before`` in sequence, and then ``last``."""
-        sim_process = self._sim_process
-        if type(before) is Asked:
-            _, what, inline, segments = before
-            if inline and not segments and what.startswith(sim_process.head):
-                # It says itself that one follows.
-                sim_process.control_bytes[: len(inline)] = inline
-                return what + last
-            before = [before]
-        if not isinstance(before, (list, tuple)):
-            raise _no_call(before)
-        if len(before) > MOST_BEFORE:
-            raise SimulationError(
-                f"up to {MOST_BEFORE} calls can be put before one, {len(before)} were given"
-            )
-        self._check_own(before)
-        for place, asked in enumerate(before):
-            if place == 0:
-                self._place(asked)
-                continue
-            if asked.segments:
-                self._write_chained_segments(asked, place - 1)
-            content = np.frombuffer(asked.inline, np.uint8)
-            sim_process.inlined[place - 1, : len(content)] = content
-        return sim_process.chain([*(asked.what for asked in before), last])
-
-    def _check_own(self, several: Sequence[Asked]) -> None:
-        """Return if these are calls that this process has made."""
-        for asked in several:
-            if type(asked) is not Asked:
-                raise _no_call(asked)
-            if not asked.what.startswith(self._sim_process.head):
-                raise SimulationError(
-                    f"{self._owner.name} was given what another process asked for; a process puts "
-                    "its own calls before its own"
-                )
-
-    def _write_chained_segments(self, asked: Asked, place: int) -> None:
-        """Writes out the memory segments of a call that is not the first of a chain."""
-        gathered = self._ports.gathered
-        if not gathered.size:
-            raise SimulationError(
-                "of calls that are put before one, only the first can post several pieces of memory"
-            )
-        gathered[self._sim_process.number, place, : len(asked.segments)] = asked.segments
-
-
 def _no_call(given: object) -> SimulationError:
     return SimulationError(
         "what is put before a call is made by posting(), posting_inline() or providing(), not "
@@ -329,10 +131,44 @@ def _close(machine: Any, n: int, p: int) -> Any:
     return close_port(machine, n, p)
 
 
-class Process(PortCalls, OwnMemory, MemoryRelease, ProcessTasks):
+class PortMachine:
+    """What a cluster of ports is made of, as its processes look it up."""
+
+    interface: str | None = None  # what its papers call it; None: ports without a library
+    design: Design
+    platform: Platform
+    way: Way
+    topology: Topology
+    served_by: str
+    size: PortSize
+    simulation: Simulation | None
+    memory: Memory | None = None
+    book: PortOwners | None = None
+
+    @property
+    def nic_serves(self) -> bool:
+        """Whether the NIC serves ports itself; else a fast trap and a handler of the kernel do."""
+        return self.served_by == ServedBy.NIC
+
+    def check_path(self, here: int, there: int) -> None:
+        """Return if packets of node ``here`` can come to node ``there``.
+
+        Errors: ``SimulationError``, as for a node and itself: no link leads back to a NIC.
+        """
+        if (here, there) not in self.topology.paths:
+            raise SimulationError(
+                f"no path from node {here} to node {there}: name another node's endpoint or buffer"
+            )
+
+    def tag_of(self, node: int, channel: int) -> Hashable:  # noqa: ARG002 - as on any node
+        """What programs on ``node`` know its ``channel`` by."""
+        return channel
+
+
+class Process(ProcessMemory, ProcessTasks):
     """One process: an address space, one port, and a clock."""
 
-    def __init__(self, cluster: PortCluster[Any], sim_process: SimProcess, number: int) -> None:
+    def __init__(self, cluster: PortMachine, sim_process: SimProcess, number: int) -> None:
         self.cluster = cluster
         self._node = sim_process.node
         self._number = number
@@ -348,13 +184,14 @@ class Process(PortCalls, OwnMemory, MemoryRelease, ProcessTasks):
         self._owner = Owner(
             f"process {number} of node {self._node}", cluster.simulation, sim_process
         )
-        sim_process.knows = lambda: describe_state(self)
-        sim_process.lost = lambda: failed_sends(self)
-        sim_process.unread = lambda: unread_arrivals(self)
+        self._mapped: dict[int, int] = {}  # ports, and what names each as this process's
+        diagnostics = PortDiagnostics(self._machine, sim_process, self._mapped, cluster.tag_of)
+        sim_process.knows = diagnostics.describe_state
+        sim_process.lost = diagnostics.failed_sends
+        sim_process.unread = diagnostics.unread_arrivals
         self._next_page = 0
         self._freed = {}
         self._next_request = 0
-        self._mapped: dict[int, int] = {}  # ports, and what names each as this process's
         # A descriptor's piece of that many bytes is never more than can be pinned at once.
         self._surely_short = (cluster.size.longest - 1) * self._memory.page_size
         self._questions: dict[tuple[int, str, int | None], bytes] = {}  # for reports, as asked
@@ -364,11 +201,6 @@ class Process(PortCalls, OwnMemory, MemoryRelease, ProcessTasks):
     def __repr__(self) -> str:
         interface = self.cluster.interface or "ports"
         return f"<{type(self).__name__} of {self._owner.place}, {interface}>"
-
-    @property
-    def node(self) -> int:
-        """Its node's number."""
-        return self._node
 
     @property
     def number(self) -> int:
@@ -447,11 +279,6 @@ class Process(PortCalls, OwnMemory, MemoryRelease, ProcessTasks):
             raise SimulationError(
                 f"the port of {self._owner.name} is closed; open_port() opens it again"
             )
-
-    @property
-    def now_us(self) -> float:
-        """The process's clock, in us."""
-        return self._sim_process.now / PS_PER_US
 
     def allocate(self, byte_count: int) -> Buffer:
         """Fresh memory that begins at a page: zeros, without a frame until it is touched."""
@@ -656,6 +483,182 @@ class Process(PortCalls, OwnMemory, MemoryRelease, ProcessTasks):
         if ended[OWN] < 0:
             raise self._closed_port_error(ended[PEER])
         return self._received(ended)
+
+    def posting(
+        self,
+        operation: int,
+        name: int,
+        segments: Sequence[tuple[int, int]],
+        *,
+        offset: int = 0,
+        notify: bool = False,
+        port: int | None = None,
+        more: bool = False,
+    ) -> Asked:
+        """``post``, to be put before ``done`` or ``arrival``.
+
+        ``more``: a kernel that serves ports is not asked to look yet, as another follows.
+        """
+        self._owner.check_caller()
+        most = self.cluster.size.segments
+        if not 1 <= len(segments) <= most:
+            raise SimulationError(
+                f"a descriptor names 1 to {most} pieces of memory, {len(segments)} were given"
+            )
+        if type(operation) is not int or not 0 <= operation < 1 << KIND_BITS:
+            operation = whole(operation, "an operation", 0, (1 << KIND_BITS) - 1)
+        if operation != SEND and not self.cluster.nic_serves:
+            raise SimulationError(
+                f"the kernel serves the ports of platform {self.cluster.platform.name!r} and takes "
+                "messages only; for remote memory choose a platform whose NIC can be programmed"
+            )
+        for address, length in segments:
+            if type(address) is not int or type(length) is not int:
+                segments = [one[:2] for one in _whole_segments(segments)]
+            elif length > self._surely_short:
+                self._check_length(address, length)
+        if type(name) is not int or type(offset) is not int:
+            name, offset = whole(name, "a name", LEAST), whole(offset, "an offset", LEAST)
+        which = self._own(port)
+        own = self._mapped[which] | operation | ((NOTIFY if notify else 0) << KIND_BITS)
+        own |= MORE if more else 0
+        request = self._next_request
+        address, length = segments[0]
+        if len(segments) > 1:
+            own |= GATHER
+            length, several = len(segments), _whole_segments(segments)
+        else:
+            several = []
+        what = self._sim_process.request(POST, which, length, name, address, offset, request, own)
+        self._next_request += 1
+        return Asked(request, what, b"", several)
+
+    def _check_length(self, address: int, length: int) -> None:
+        """Refuse what is longer than whoever pins it before it is posted can pin at once."""
+        if self.cluster.design.scheme not in PINS_FIRST or address < 0:
+            return  # or what the NIC is to refuse
+        page, longest = self._memory.page_size, self.cluster.size.longest
+        pages = (address + length - 1) // page - address // page + 1
+        if longest < pages <= self._memory.state.entries.shape[2]:
+            raise SimulationError(
+                f"a piece of memory of {pages} pages is more than can be pinned for one "
+                f"descriptor, {longest}; give the cluster a PortSize with longest={pages}"
+            )
+
+    def posting_inline(
+        self, operation: int, name: int, content: bytes, port: int | None = None
+    ) -> Asked:
+        """``post_inline``, to be put before ``done`` or ``arrival``."""
+        return self._inlined(operation, name, content, port, 1)
+
+    def _inlined(
+        self,
+        operation: int,
+        name: int,
+        content: bytes,
+        port: int | None,
+        follow: int,
+        flags: int = 0,
+    ) -> Asked:
+        """A post that holds its data, and behind which ``follow`` others are put."""
+        sim_process = self._sim_process
+        if RUNNING.program is not sim_process:
+            self._owner.check_caller()
+        raw = content if type(content) is bytes else raw_bytes(content)
+        size = len(raw)
+        if size > INLINE_BYTES:
+            raise SimulationError(
+                f"a descriptor holds up to {INLINE_BYTES} bytes, {size} were given"
+            )
+        if type(operation) is not int or not 0 <= operation < 1 << KIND_BITS:
+            operation = whole(operation, "an operation", 0, (1 << KIND_BITS) - 1)
+        if type(name) is not int:
+            name = whole(name, "a name", LEAST)
+        which = self._port if port is None else self._own(port)
+        own = self._mapped[which] | operation | (INLINE << KIND_BITS) | flags
+        request = self._next_request
+        what = sim_process.request(POST, which, size, name, 0, 0, request, own, follow)
+        self._next_request = request + 1
+        asked: Asked = _tuple(Asked, (request, what, raw, ()))
+        return asked
+
+    def providing(self, address: int, port: int | None = None, more: bool = False) -> Asked:
+        """``provide``, to be put before ``done``, ``arrival`` or another ``provide``.
+
+        ``more``: as of ``posting``.
+        """
+        self._owner.check_caller()
+        at = whole(address, "an address", LEAST)
+        which = self._own(port)
+        own = self._mapped[which] | (MORE if more else 0)
+        return Asked(-1, self._sim_process.request(PROVIDE, which, address=at, own=own))
+
+    def _own(self, port: int | None) -> int:
+        """The port meant, which is mapped into this process's address space and no other's."""
+        if port is None:
+            return self._port
+        if type(port) is not int:
+            port = whole(port, "a port")
+        if port not in self._mapped:
+            raise SimulationError(
+                f"port {port} of node {self._node} is not this process's; open it first"
+            )
+        return port
+
+    def _place(self, asked: Asked) -> None:
+        """Writes out the data that ``asked`` has beside its request, as it begins at once."""
+        sim_process = self._sim_process
+        inline = asked[2]
+        sim_process.control_bytes[: len(inline)] = inline
+        if asked.segments:
+            self._ports.gathers[sim_process.number, : len(asked.segments)] = asked.segments
+
+    def _chain_requests(self, before: Asked | Sequence[Asked], last: bytes) -> bytes:
+        """The chained request: all of ``before`` in sequence, and then ``last``."""
+        sim_process = self._sim_process
+        if type(before) is Asked:
+            _, what, inline, segments = before
+            if inline and not segments and what.startswith(sim_process.head):
+                # It says itself that one follows.
+                sim_process.control_bytes[: len(inline)] = inline
+                return what + last
+            before = [before]
+        if not isinstance(before, (list, tuple)):
+            raise _no_call(before)
+        if len(before) > MOST_BEFORE:
+            raise SimulationError(
+                f"up to {MOST_BEFORE} calls can be put before one, {len(before)} were given"
+            )
+        self._check_own(before)
+        for place, asked in enumerate(before):
+            if place == 0:
+                self._place(asked)
+                continue
+            if asked.segments:
+                self._write_chained_segments(asked, place - 1)
+            content = np.frombuffer(asked.inline, np.uint8)
+            sim_process.inlined[place - 1, : len(content)] = content
+        return sim_process.chain([*(asked.what for asked in before), last])
+
+    def _check_own(self, several: Sequence[Asked]) -> None:
+        """Return if these are calls that this process has made."""
+        for asked in several:
+            if type(asked) is not Asked:
+                raise _no_call(asked)
+            if not asked.what.startswith(self._sim_process.head):
+                raise SimulationError(
+                    f"{self._owner.name} was given what another process asked for; a process puts "
+                    "its own calls before its own"
+                )
+
+    def _write_chained_segments(self, asked: Asked, place: int) -> None:
+        """Writes out the memory segments of a call that is not the first of a chain."""
+        gathered = self._ports.gathered
+        if not gathered.size:
+            raise SimulationError(
+                "of calls that are put before one, only the first can post several pieces of memory"
+            )
+        gathered[self._sim_process.number, place, : len(asked.segments)] = asked.segments
 
     def _timed(self, which: int, mode: str, port: int | None, timeout_us: Any) -> bytes:
         """The request for the next report of the ring ``which``, for so long."""

@@ -18,7 +18,8 @@ from nicscope.drivers.simulate.thread_scheduler import (
     ThreadScheduler,
 )
 from nicscope.interfaces.arguments import DesignSettings, with_named_options
-from nicscope.interfaces.ports.cluster import KINDS, OWN_PORTS, PortCluster, PortsRun
+from nicscope.interfaces.ports.cluster import OWN_PORTS, PortCluster
+from nicscope.interfaces.ports.counters import KINDS, PortsRun
 from nicscope.interfaces.ports.process import Process
 from nicscope.interfaces.run_timeline import ACTIONS
 from nicscope.interfaces.verbs_device import codes

@@ -41,9 +41,10 @@ if TYPE_CHECKING:
     from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.process import Process as SimProcess
-    from nicscope.drivers.simulate.programs import Simulation
+    from nicscope.drivers.simulate.process import Simulation
     from nicscope.interfaces.ports.memory import Buffer
 
+__all__ = ["BufferHandle", "Cluster", "Endpoint", "Region", "Remote", "Stored"]
 
 PROCESS_BITS = 16
 BUFFER_BITS = 32

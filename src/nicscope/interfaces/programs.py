@@ -37,7 +37,7 @@ from nicscope.tracebacks import TrimmedTraceback
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator, Sequence
 
-    from nicscope.drivers.simulate.programs import Simulation
+    from nicscope.drivers.simulate.process import Simulation
     from nicscope.fabric.topology import Topology
     from nicscope.interfaces.ownership import Owner
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from nicscope.drivers.simulate.observe import RunLog
-    from nicscope.drivers.simulate.programs import Simulation
+    from nicscope.drivers.simulate.process import Simulation
     from nicscope.reports.printing import Printed
 
 

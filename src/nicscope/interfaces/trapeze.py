@@ -21,8 +21,8 @@ from nicscope.drivers.simulate.build import machine_bytes
 from nicscope.drivers.simulate.bus.build import bus_of_endpoints
 from nicscope.drivers.simulate.bus.state import Bus, Parameters, bytes_at_buses, machine_parameters
 from nicscope.drivers.simulate.ports.reports import LATE
+from nicscope.drivers.simulate.process import Simulation
 from nicscope.drivers.simulate.processor import OtherMaster
-from nicscope.drivers.simulate.programs import Simulation
 from nicscope.drivers.simulate.records import (
     COMPUTE,
     COPY,

@@ -52,9 +52,10 @@ if TYPE_CHECKING:
 
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.process import Process as SimProcess
-    from nicscope.drivers.simulate.programs import Simulation
+    from nicscope.drivers.simulate.process import Simulation
     from nicscope.interfaces.ports.process import Arrival, Asked, Done
 
+__all__ = ["AtmCircuits", "Cluster", "Endpoint", "EthernetPorts", "Message", "Process", "TagForm"]
 
 NO_CHANNEL = -1
 

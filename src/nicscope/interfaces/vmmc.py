@@ -52,8 +52,19 @@ if TYPE_CHECKING:
 
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.process import Process as SimProcess
-    from nicscope.drivers.simulate.programs import Simulation
+    from nicscope.drivers.simulate.process import Simulation
     from nicscope.interfaces.ports.memory import Buffer
+
+__all__ = [
+    "Cluster",
+    "Completion",
+    "Endpoint",
+    "Exported",
+    "Imported",
+    "Notification",
+    "PinnedPage",
+    "Transfer",
+]
 
 
 class Offer(NamedTuple):

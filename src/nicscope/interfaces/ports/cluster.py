@@ -32,7 +32,7 @@ from nicscope.drivers.simulate.ports.build import (
 )
 from nicscope.drivers.simulate.ports.connections import with_connections
 from nicscope.drivers.simulate.ports.costs import service_costs
-from nicscope.drivers.simulate.programs import Simulation
+from nicscope.drivers.simulate.process import Simulation
 from nicscope.drivers.translation import counts_of
 from nicscope.errors import SimulationError
 from nicscope.fabric.topology import Topology, crossbar

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.ports.build import PortSize
-    from nicscope.drivers.simulate.programs import Simulation
+    from nicscope.drivers.simulate.process import Simulation
     from nicscope.fabric.topology import Topology
 
 

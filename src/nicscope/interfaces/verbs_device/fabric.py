@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.observe import RunLog
     from nicscope.drivers.simulate.ports.build import Faults
-    from nicscope.drivers.simulate.programs import Simulation
+    from nicscope.drivers.simulate.process import Simulation
     from nicscope.drivers.simulate.thread_scheduler import Caller
     from nicscope.fabric.topology import Topology
     from nicscope.interfaces.verbs_device.device import Device

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from nicscope.config.machine import Parameter
     from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.ports.build import Setup
-    from nicscope.drivers.simulate.programs import Simulation
+    from nicscope.drivers.simulate.process import Simulation
     from nicscope.fabric.topology import Topology
 
 

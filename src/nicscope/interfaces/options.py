@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from nicscope.config.design import INTERFACE_NAMES, Delivery, Design, read_interface
@@ -149,68 +151,42 @@ def Cluster(  # noqa: N802 - it reads as the class of what it gives
     of hosts and NICs.  Errors: ``NicscopeError`` naming what is not there, with the nearest name,
     or why it cannot run together.
     """
-    word = _word(design)
-    if word == "trapeze" or (interface and _named(interface) == "trapeze"):
+    # The word that ``design`` is, if it stands for an interface.
+    word = design if isinstance(design, str) and design in FIRST_CHOICE else None
+    named = read_interface(interface, "Cluster", SimulationError) if interface else None
+    if "trapeze" in (word, named):
         return _trapeze(design, options)
-    from nicscope.config.design import chosen_design
+    from nicscope.config.design import chosen_design, design_names
 
     settings = {key: options.pop(key) for key in [*options] if key in DESIGN_SETTINGS}
     if settings.get("area_bytes", 0) is None:
         del settings["area_bytes"]
     if word == EDT:
         settings = {"way": EDT, **settings}
-    chosen = chosen_design(_default_design(design, word), settings)
-    named = _named(interface) if interface else _interface_of(chosen, word)
-    # None says no more than leaving it out: the interface's own holds.
-    given = {key: value for key, value in options.items() if value is not None}
-    return _of_interface(named, chosen, given)
-
-
-def _word(design: object) -> str | None:
-    """The word that ``design`` is, if it stands for an interface."""
-    return design if isinstance(design, str) and design in FIRST_CHOICE else None
-
-
-def _default_design(design: str | Path | Design, word: str | None) -> str | Path | Design:
-    """The design that is meant.  Errors: for a name that is neither a design nor a word."""
-    from nicscope.config.design import design_names
-
     if word is not None:
-        return FIRST_CHOICE[word] or ""
-    if isinstance(design, str) and not design.endswith(".toml"):
+        design = FIRST_CHOICE[word] or ""
+    elif isinstance(design, str) and not design.endswith(".toml"):
         known = [*design_names(), *FIRST_CHOICE]
         if design not in known:
             raise DesignError(
                 f"no design {design!r} (a file of your own ends in .toml)"
                 f"{did_you_mean(design, known)}"
             )
-    return design
-
-
-def _named(interface: str) -> str:
-    return read_interface(interface, "Cluster", SimulationError)
-
-
-def _interface_of(design: Design, word: str | None) -> str:
-    if word in INTERFACE_NAMES:
-        return word
-    return design.interface or BY_SCHEME.get(design.scheme.value, "vmmc")
-
-
-def _of_interface(named: str, design: Design, options: dict[str, Any]) -> Any:
-    """A cluster of the interface ``named``.  Errors: for what others have, and it has not."""
-    from importlib import import_module
-
+    chosen = chosen_design(design, settings)
+    if named is None and word in INTERFACE_NAMES:
+        named = word
+    named = named or chosen.interface or BY_SCHEME.get(chosen.scheme.value, "vmmc")
+    # None says no more than leaving it out: the interface's own holds.
+    given = {key: value for key, value in options.items() if value is not None}
     kind = import_module(f"nicscope.interfaces.{named}").Cluster
-    _check_own(kind, named, options)
+    _check_own(kind, named, given)
     if named == "via":
-        return kind(design=design, way=design.way, **options)
-    return kind(design, **options)
+        return kind(design=chosen, way=chosen.way, **given)
+    return kind(chosen, **given)
 
 
 def _check_own(kind: Any, named: str, options: dict[str, Any]) -> None:
-    from inspect import signature
-
+    """Errors: ``SimulationError`` for what others have, and a cluster of ``kind`` has not."""
     own = signature(kind).parameters
     for name in options:
         if name not in own:

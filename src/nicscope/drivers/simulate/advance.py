@@ -17,6 +17,7 @@ from nicscope.drivers.simulate.host import (
     end_timer,
     schedule_copy,
     schedule_host_work,
+    take_operations,
 )
 from nicscope.drivers.simulate.link import (
     abort,
@@ -28,7 +29,6 @@ from nicscope.drivers.simulate.link import (
 )
 from nicscope.drivers.simulate.machine import continue_run
 from nicscope.drivers.simulate.observe import account_time
-from nicscope.drivers.simulate.operations import take_operations
 from nicscope.drivers.simulate.pci import end_pci, retime_pci
 from nicscope.drivers.simulate.records import (
     BUS,

@@ -22,9 +22,9 @@ from nicscope.errors import SimulationError, WaitTimeoutError
 from nicscope.frames import is_ours, is_own, place
 from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, shown, whole
 from nicscope.interfaces.run_report import (
+    MachineRun,
     Names,
     RunReport,
-    Source,
     counted,
     notify_listeners,
     report_of,
@@ -297,7 +297,7 @@ class Programs(ABC, Generic[E]):
         """What it is called by."""
 
     @abstractmethod
-    def _source(self) -> Source:
+    def _source(self) -> MachineRun:
         """What reports are made from.  Errors: if nothing has run yet."""
 
     @TrimmedTraceback()
@@ -407,7 +407,7 @@ class Programs(ABC, Generic[E]):
             )
         return node
 
-    def _told(self) -> Source:
+    def _told(self) -> MachineRun:
         """The source of reports, with remarks on what programs may not have noticed."""
         source = self._source()
         source.remarks = self._ran().remarks()

@@ -6,12 +6,17 @@ import contextlib
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from html import escape
+from operator import itemgetter
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
 
 import msgspec
+import numpy as np
 
+from nicscope.drivers.simulate import records as doing
+from nicscope.drivers.simulate.observe import Engine, RunLog, Stop, Task
 from nicscope.errors import SimulationError, did_you_mean, one_line, shortened
 from nicscope.interfaces.arguments import whole
 from nicscope.nic.ports.traffic import ENDED_NAMES, FIRST_DROPPED
@@ -19,9 +24,11 @@ from nicscope.reports.printing import lines_of, output_width, show
 from nicscope.reports.table import Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-    from nicscope.drivers.simulate.observe import RunLog
+    from numpy.typing import NDArray
+
+    from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.process import Simulation
     from nicscope.reports.printing import Printed
 
@@ -489,35 +496,103 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
     platform: str
 
 
-class Source(Protocol):
-    """What a report and a timeline are made from: all that they know of a run."""
+WAY = (
+    Stop(Engine.HOST_WRITE),
+    Stop(Engine.HOST_TX),
+    Stop(Engine.NET_TX),
+    Stop(Engine.NET_RCV),
+    Stop(Engine.HOST_RCV),
+    Stop(Engine.HOST_READ),
+)
+ACTIONS = {
+    Engine.FIRMWARE: {int(task): task.name for task in Task},
+    Engine.CPU: {
+        doing.COPYING: "copy",
+        doing.COMPUTING: "compute",
+        doing.POSTING: "post",
+        doing.POLLING: "take a report",
+        doing.ACCESSING: "load or store",
+        doing.INTERRUPTED: "interrupt",
+        doing.IN_TRAP: "trap",
+        doing.IN_MISS: "miss in the kernel",
+    },
+}
 
-    remarks: list[str]
-    """Where programs stand that have not ended, and what was sent in vain, a line each."""
+
+class MachineRun(ABC):
+    """A run: all that its report and its timeline are made from."""
+
+    def __init__(self, machine: Machine, names: Names) -> None:
+        self._machine = machine
+        self.names = names
+        self.remarks: list[str] = []
+        """Where programs stand that have not ended, and what was sent in vain, a line each."""
 
     @property
-    def names(self) -> Names:
-        """What ran."""
+    def run(self) -> object:
+        """What is one and the same for all that is told of one run, which may go on."""
+        return self._machine
 
     @property
     def elapsed_ps(self) -> int:
-        """When the last thing happened."""
+        """When the last event happened."""
+        return int(self._machine.tally[0]["now"])
 
     @property
     def events(self) -> int:
         """How many events the driver has fired."""
+        return int(self._machine.tally[0]["events"])
 
+    @abstractmethod
     def nodes(self) -> list[NodeReport]:
         """Every node's work."""
 
+    @abstractmethod
     def endpoints(self) -> list[Account]:
         """What was done for each endpoint."""
 
     def log(self) -> RunLog:
         """What every engine did when, as far as it was kept."""
+        total = int(self._machine.tally[0]["log"])
+        records = self._machine.log[:total].copy()
+        _start_receives_at_first_byte(records)
+        return RunLog(records, total, ACTIONS, self._packets(), WAY)
+
+    def _packets(self) -> Mapping[tuple[int, int], str]:
+        return {}
+
+    def _engines(self, n: int) -> dict[str, Any]:
+        """What a node's report says of its programs, and of its engines' shares of the time."""
+        node, elapsed = self._machine.nodes[n], max(self.elapsed_ps, 1)
+        return {
+            "node": n,
+            "programs": int(node["last_process"] - node["first_process"]),
+            "cpu_share": int(node["cpu_busy"]) / elapsed,
+            "nic_share": int(node["processor_busy"]) / elapsed,
+            "bus_share": int(node["pci_busy"]) / elapsed,
+            "link_share": int(node["link_busy"]) / elapsed,
+        }
+
+    def _made(self, n: int) -> dict[str, int]:
+        """What a node's report says of packets that it made and nobody has heard of."""
+        endpoint = self._machine.endpoints[n]
+        left = int(endpoint["sent"]) + int(endpoint["control_sent"])
+        unheard = int(self._machine.nodes[n]["unheard"])
+        return {"waiting": int(endpoint["written"]) - left, "unheard": unheard}
 
 
-def report_of(source: Source) -> RunReport:
+def _start_receives_at_first_byte(records: NDArray[Any]) -> None:
+    """Starts receives at their first byte, as they are posted long before, for any packet."""
+    packet = itemgetter("sender", "packet", "control")
+    first: dict[tuple[int, ...], int] = {}
+    for record in records[records["engine"] == Engine.NET_TX]:
+        first.setdefault(packet(record), record["start"])
+    for place in np.flatnonzero(records["engine"] == Engine.NET_RCV):
+        begun = first.get(packet(records[place]), 0)
+        records["start"][place] = max(int(records["start"][place]), begun)
+
+
+def report_of(source: MachineRun) -> RunReport:
     """The report of the run that ``source`` tells of."""
     nodes, endpoints = source.nodes(), source.endpoints()
     return RunReport(
@@ -596,7 +671,7 @@ def _sum(values: list[Any]) -> Any:
 
 
 class _Listener(NamedTuple):
-    hear: Callable[[Source], None]
+    hear: Callable[[MachineRun], None]
     records: Callable[[], int]
 
 
@@ -605,7 +680,7 @@ _listeners: list[_Listener] = []
 
 @contextlib.contextmanager
 def on_run(
-    hear: Callable[[Source], None], records: Callable[[], int] = lambda: 0
+    hear: Callable[[MachineRun], None], records: Callable[[], int] = lambda: 0
 ) -> Iterator[None]:
     """Calls ``hear`` at the end of each run of a cluster within the block.
 
@@ -629,7 +704,7 @@ def has_listeners() -> bool:
     return bool(_listeners)
 
 
-def notify_listeners(source: Source) -> None:
+def notify_listeners(source: MachineRun) -> None:
     """Notifies listeners that a run has ended."""
     for listener in _listeners:
         listener.hear(source)

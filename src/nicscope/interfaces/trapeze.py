@@ -19,7 +19,7 @@ from nicscope.config.design import (
 from nicscope.config.platform import Platform, delivery_costs, load_platform, shadow_costs
 from nicscope.drivers.simulate.build import machine_bytes
 from nicscope.drivers.simulate.bus.build import bus_of_endpoints
-from nicscope.drivers.simulate.bus.state import Bus, Parameters, bytes_at_buses, machine_parameters
+from nicscope.drivers.simulate.bus.state import Parameters, bytes_at_buses, machine_parameters
 from nicscope.drivers.simulate.ports.reports import LATE
 from nicscope.drivers.simulate.process import Simulation
 from nicscope.drivers.simulate.processor import OtherMaster
@@ -55,13 +55,13 @@ from nicscope.interfaces.ownership import Owner
 from nicscope.interfaces.programs import ProcessTasks, Programs, latest, timeout_error
 from nicscope.interfaces.run_report import (
     Account,
+    MachineRun,
     Names,
     NodeReport,
     Received,
     Sent,
     records_to_keep,
 )
-from nicscope.interfaces.run_timeline import MachineRun
 from nicscope.interfaces.trapeze_memory import (
     HostBuffer,
     HostMemories,
@@ -239,11 +239,9 @@ class Endpoint(ProcessTasks):
             raise timeout_error(self._process)
         self.counted.received(ended.payload)
         message = Message(ended, self._control.tobytes(), self._payloads)
-        return self._owner.give(message, ended.address) if message.own else self._lend(message)
-
-    def _lend(self, message: Message) -> Message:
-        """A message without a buffer of the ring has nothing to come back: no table keeps it."""
-        message._owner = self._owner
+        if message.own:
+            return self._owner.give(message, ended.address)
+        message._owner = self._owner  # it has no buffer of the ring to give back: no table keeps it
         if message.byte_count:
             self._payloads.note_mapped(message)
         return message
@@ -447,12 +445,15 @@ class TrapezeRun(MachineRun):
             int(endpoint[name]) for name in ("written", "finished", "shown", "accepted")
         )
         lost, corrupted, cut_off = (int(node[why]) for why in ("lost", "corrupted", "cut_off"))
+        inbox, first = self._machine.inboxes[n], int(endpoint["read"])
+        # Payload that is in the host's memory and of which no program has heard.
+        unread = sum(int(inbox[i % len(inbox)]["payload"]) for i in range(first, shown))
         return NodeReport(
             **self._engines(n),
             messages_out=written,
             messages_in=shown,
             bytes_out=int(node["written_bytes"]),
-            bytes_in=int(node["received_bytes"]) + self._unread_bytes(n),
+            bytes_in=int(node["received_bytes"]) + unread,
             requests={"done": finished} if finished else {},
             open_requests=written - finished,
             sent=Sent(total=written, first=written, **self._made(n)),
@@ -466,12 +467,6 @@ class TrapezeRun(MachineRun):
                 unfinished=came - int(endpoint["completed"]),
             ),
         )
-
-    def _unread_bytes(self, n: int) -> int:
-        """Payload that is in the host's memory and of which no program has heard."""
-        endpoint, inbox = self._machine.endpoints[n], self._machine.inboxes[n]
-        unread = range(int(endpoint["read"]), int(endpoint["shown"]))
-        return sum(int(inbox[i % len(inbox)]["payload"]) for i in unread)
 
 
 __all__ = ["NO_TAG", "Cluster", "Endpoint", "HostBuffer", "Message", "OtherMaster"]
@@ -522,8 +517,14 @@ class Cluster(Programs[Endpoint]):
         """
         super().__init__()
         self.delivery = chosen_delivery(delivery, policy, "adaptive")
-        if max_payload is not None:
-            self.delivery = _with_payload(self.delivery, max_payload)
+        if max_payload is not None:  # minpulse stays within it
+            largest = whole(max_payload, "max_payload", 1, _LARGEST)
+            self.delivery = msgspec.structs.replace(
+                self.delivery,
+                max_payload=largest,
+                minpulse_send=min(largest, self.delivery.minpulse_send),
+                minpulse_receive=min(largest, self.delivery.minpulse_receive),
+            )
         self._host_bytes = whole(host_bytes, "host_bytes", 0)
         self._tags = whole(tags, "tags", 0)
         self._keep_log = records_to_keep(keep_log)
@@ -544,7 +545,11 @@ class Cluster(Programs[Endpoint]):
         self._masters = _checked_masters(masters, self.topology.nodes, self.way)
         self._faults = _checked_faults(checked_faults(faults), self.topology.nodes)
         if self.way != Way.PCI:
-            self._parameters = _one_machine(priced)
+            if len({each.name for each in priced}) > 1:
+                raise SimulationError(
+                    "nodes at a memory bus are all of one platform; name one, or take way 'pci'"
+                )
+            self._parameters = machine_parameters(priced[0])
         self.memories = self._new_memories()
         self._counted: list[Counted] = []  # by process
 
@@ -575,15 +580,20 @@ class Cluster(Programs[Endpoint]):
         self.memories = self._new_memories()
         rows = len(hosts) + sum(self._rooms)
         self._check_room(self.topology.nodes, rows)
+        bus = None
+        if self._parameters is not None:
+            memory = zeros((self.topology.nodes, self._host_bytes), np.dtype(np.uint8))
+            mechanism = MECHANISMS[self.way]
+            bus = bus_of_endpoints(self._parameters, mechanism, self.delivery, memory, rows)
         simulation = Simulation(
             self._costs,
             self.delivery,
             self.topology,
             hosts,
-            self._host_bytes if self._parameters is None else 0,
+            self._host_bytes if bus is None else 0,
             self._tags,
             self._keep_log,
-            bus=None if self._parameters is None else self._bus(self._parameters, rows),
+            bus=bus,
             masters=self._masters,
             faults=self._faults,
             tasks=self._rooms,
@@ -603,11 +613,6 @@ class Cluster(Programs[Endpoint]):
         ]
         self._counted = [endpoint.counted for endpoint in endpoints]
         return simulation, endpoints
-
-    def _bus(self, parameters: Parameters, programs: int) -> Bus:
-        memory = zeros((self.topology.nodes, self._host_bytes), np.dtype(np.uint8))
-        mechanism = MECHANISMS[self.way]
-        return bus_of_endpoints(parameters, mechanism, self.delivery, memory, programs)
 
     def _source(self) -> TrapezeRun:
         return TrapezeRun(self._ran().machine, self._names(), self._counted)
@@ -643,16 +648,6 @@ class Cluster(Programs[Endpoint]):
         return to
 
 
-def _with_payload(delivery: Delivery, max_payload: int) -> Delivery:
-    """``delivery`` on a network whose largest payload is that; minpulse stays within it."""
-    largest = whole(max_payload, "max_payload", 1, _LARGEST)
-    pulses = (min(largest, one) for one in (delivery.minpulse_send, delivery.minpulse_receive))
-    send, receive = pulses
-    return msgspec.structs.replace(
-        delivery, max_payload=largest, minpulse_send=send, minpulse_receive=receive
-    )
-
-
 def _checked_masters(
     masters: Sequence[OtherMaster], nodes: int, way: Way
 ) -> tuple[OtherMaster, ...]:
@@ -684,23 +679,12 @@ def _platforms(
     given: str | Path | Platform | Sequence[str | Path | Platform], nodes: int
 ) -> list[Platform]:
     """The platform of each node.  Errors: ``PlatformError``, ``SimulationError``."""
-    if isinstance(given, str | Path | Platform):
-        return [_loaded(given)] * nodes
+    if isinstance(given, str | Path):
+        given = load_platform(given)
+    if isinstance(given, Platform):
+        return [given] * nodes
     if len(given) != nodes:
         raise SimulationError(
             f"{len(given)} platforms for {nodes} nodes; name one for all, or one per node"
         )
-    return [_loaded(each) for each in given]
-
-
-def _loaded(given: str | Path | Platform) -> Platform:
-    return given if isinstance(given, Platform) else load_platform(given)
-
-
-def _one_machine(priced: Sequence[Platform]) -> Parameters:
-    """The coherent machine that all nodes are.  Errors: if they are several."""
-    if len({each.name for each in priced}) > 1:
-        raise SimulationError(
-            "nodes at a memory bus are all of one platform; name one, or take way 'pci'"
-        )
-    return machine_parameters(priced[0])
+    return [each if isinstance(each, Platform) else load_platform(each) for each in given]

@@ -168,11 +168,6 @@ class Transfer(Owned):
     operation: str  # "remote store" or "remote fetch"
 
 
-def rights_of(store: bool, fetch: bool) -> int:
-    """What may be done to a buffer, as the NIC has it."""
-    return (MAY_WRITE if store else 0) | (MAY_FETCH if fetch else 0)
-
-
 def checked(allow: object, nodes: int) -> Allowed:
     """Whom an exporter allows, as whole numbers.  Errors: ``SimulationError``."""
     if allow is None:
@@ -188,13 +183,6 @@ def checked(allow: object, nodes: int) -> Allowed:
         whole(node, "a node that may import", 0, nodes - 1),
         whole(process, "a process that may import", 0, (1 << 31) - 1),
     )
-
-
-def may_import(allow: Allowed, node: int, process: int) -> bool:
-    """Whether the process of ``node`` is among those whom the exporter allowed."""
-    if isinstance(allow, tuple):
-        return allow == (node, process)
-    return allow is None or allow == node
 
 
 FREE = 0
@@ -334,7 +322,7 @@ class Endpoint(Process):
         except BaseException:
             directory.abandon(node, name, number)
             raise
-        rights = rights_of(store, fetch)
+        rights = (MAY_WRITE if store else 0) | (MAY_FETCH if fetch else 0)
         offer = Offer(node, number, self.port, *place, allowed, rights)
         directory.export(self, name, offer)
         exported = Exported(node, number, name, buffer, allowed, rights)
@@ -378,7 +366,7 @@ class Endpoint(Process):
 
         found = partial(directory.find, where, name)
         offer = await self._await_found(found, until, ASK_AGAIN_US, silence, where)
-        if not may_import(offer.allow, self.node, self.number):
+        if offer.allow not in (None, self.node, (self.node, self.number)):
             raise SimulationError(
                 f"process {self.number} of node {self.node} may not import {name!r} of node "
                 f"{where}; it is exported to {offer.allow}"
@@ -445,16 +433,14 @@ class Endpoint(Process):
     def _held(self) -> list[tuple[int, int, str]]:
         exported = [
             (offer.address, offer.length, f"it is exported as {name!r}; unexport() it first")
-            for name, offer in map(self._record_of_export, self._exported.values())
+            for name, offer in (
+                self._owner.record_of(each, Exported) for each in self._exported.values()
+            )
         ]
         return exported + [
             (*place, "an export is redirected to it; redirect(exported, None) it first")
             for place in self._redirected.values()
         ]
-
-    def _record_of_export(self, exported: Exported) -> tuple[str, Offer]:
-        found: tuple[str, Offer] = self._owner.record_of(exported, Exported)
-        return found
 
     # -- transfers -------------------------------------------------------------------------------
 

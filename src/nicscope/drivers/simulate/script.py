@@ -90,8 +90,10 @@ def simulate_script(
         runs=len(runs),
         faults=faults,
     )
-    give_script(machine, _by_sender(runs))
-    _begin_copies(machine, copies)
+    give_script(machine, sorted(runs, key=lambda run: run.sender))
+    for copy in copies:
+        machine.nodes[copy.node]["cpu"] = COPYING
+        machine.copy_flows[copy.node]["total"] = copy.byte_count
     place_masters(machine.nodes, masters)
     loop = EventLoop(machine, topology)
     loop.look()
@@ -123,16 +125,6 @@ def give_script(machine: Machine, runs: Sequence[Run]) -> None:
     nodes["last_run"] = np.searchsorted(senders, places, side="right")
     begins = nodes["run"] < nodes["last_run"]
     nodes["run_left"][begins] = rows["count"][nodes["run"][begins]]
-
-
-def _by_sender(runs: Sequence[Run]) -> list[Run]:
-    return sorted(runs, key=lambda run: run.sender)
-
-
-def _begin_copies(machine: Machine, copies: Sequence[Copy]) -> None:
-    for copy in copies:
-        machine.nodes[copy.node]["cpu"] = COPYING
-        machine.copy_flows[copy.node]["total"] = copy.byte_count
 
 
 def _check(

@@ -12,6 +12,7 @@ from nicscope.interfaces.run_report import (
     PS_PER_US,
     Account,
     LookupCounts,
+    MachineRun,
     Names,
     NodeReport,
     Received,
@@ -20,7 +21,6 @@ from nicscope.interfaces.run_report import (
     has,
     was,
 )
-from nicscope.interfaces.run_timeline import MachineRun
 from nicscope.nic.ports import layout as carried
 from nicscope.nic.ports.layout import (
     BAD_TAG,
@@ -116,22 +116,26 @@ def _account(held: _Held, counted: list[int], statuses: Sequence[str], handles: 
         counted[begin:end] for begin, end in zip(begins[:4], ends, strict=True)
     )
     named = dict(zip(ACCOUNT_NAMES, own, strict=True))
-    told: dict[str, int] = {}
-    for status, count in zip(statuses, counted[ends[-1] :], strict=True):
-        if count:
-            told[status] = told.get(status, 0) + count
+    lookups, misses = (
+        _lookup_counts(
+            named[f"{what}_send"],
+            named[f"{what}_receive"],
+            named[f"{what}_handles"] if handles else None,
+        )
+        for what in ("lookups", "misses")
+    )
     return Account(
         node=held.node,
         process=held.process,
         port=held.port,
         name=held.name,
         **{name: named[name] for name in ("messages_out", "messages_in", "bytes_out", "bytes_in")},
-        requests=told,
+        requests=_by_status(statuses, counted[ends[-1] :]),
         sent=Sent(total=sum(made), **dict(zip(MADE_NAMES, made, strict=True))),
         outcome=fates(sent, sum(made) - sum(sent)),
         received=fates(came, 0),
-        lookups=_lookup_counts(named, "lookups", handles),
-        misses=_lookup_counts(named, "misses", handles),
+        lookups=lookups,
+        misses=misses,
     )
 
 
@@ -149,14 +153,18 @@ def fates(ended: list[int], unfinished: int) -> Received:
     )
 
 
-def _lookup_counts(named: dict[str, int], what: str, handles: bool) -> LookupCounts:
-    send, receive, of_handles = (named[f"{what}_{path}"] for path in ("send", "receive", "handles"))
-    return LookupCounts(
-        total=send + receive + of_handles,
-        send=send,
-        receive=receive,
-        handles=of_handles if handles else None,
-    )
+def _by_status(statuses: Sequence[str], counts: list[int]) -> dict[str, int]:
+    """Descriptors by how they ended, of which several may be called alike."""
+    found: dict[str, int] = {}
+    for status, count in zip(statuses, counts, strict=True):
+        if count:
+            found[status] = found.get(status, 0) + count
+    return found
+
+
+def _lookup_counts(send: int, receive: int, handles: int | None) -> LookupCounts:
+    total = send + receive + (handles or 0)
+    return LookupCounts(total=total, send=send, receive=receive, handles=handles)
 
 
 KINDS = {
@@ -209,15 +217,11 @@ class PortsRun(MachineRun):
         serving = ports.nodes[n]
         copied = ("messages_out", "messages_in", "bytes_out", "bytes_in")
         kept = ("repeated", "interrupts", "page_ins")
-        told: dict[str, int] = {}
-        for status, count in zip(self._statuses, ports.told[n].tolist(), strict=True):
-            if count:
-                told[status] = told.get(status, 0) + count
         checks, missed = self._checked(n, counts)
         return NodeReport(
             **self._engines(n),
             **{name: int(serving[name]) for name in (*copied, *kept)},
-            requests=told,
+            requests=_by_status(self._statuses, ports.told[n].tolist()),
             open_requests=self._open_requests(n),
             sent=self._sent(n),
             received=self._received(n),
@@ -273,8 +277,7 @@ class PortsRun(MachineRun):
         handles = None
         if self._machine.ports.rules[0]["handles"]:
             handles = int(serving[f"buffer_{what}"]) + int(serving[f"process_{what}"])
-        total = send + receive + (handles or 0)
-        return LookupCounts(total=total, send=send, receive=receive, handles=handles)
+        return _lookup_counts(send, receive, handles)
 
 
 MOST_TAGS = 4  # that are named
@@ -441,8 +444,10 @@ def _why_no_report(record: Any, ring: int) -> Iterator[str]:
     if record["takes"] == WORK_QUEUE:
         if record["state"] not in (CONNECTED, BROKEN):
             yield "its VI is not connected"
-    elif record["takes"] == BUFFER_POOL and record["free_posted"] and _is_empty(record):
-        yield "its free queue is empty: provide() buffers"
+    elif record["takes"] == BUFFER_POOL and record["free_posted"]:
+        taken, ready = int(record["free_taken"]), int(record["ready_in"]) - int(record["ready_out"])
+        if int(record["free_posted"]) == taken and ready == 0:
+            yield "its free queue is empty: provide() buffers"
     unread = int(record["reported"]) - int(record["reaped"])
     if unread:
         yield f"{counted(unread, 'report')} of what it sent {has(unread)} not been read"
@@ -455,8 +460,3 @@ def _why_no_space(record: Any, ring: int, operation: int) -> Iterator[str]:
         yield f"its send queue of {ring} is full of ends that nobody has read: await them"
     if operation == PROVIDE and int(record["free_posted"]) - int(record["free_taken"]) >= ring:
         yield f"its free queue of {ring} is full: no message has needed one of its buffers"
-
-
-def _is_empty(record: Any) -> bool:
-    taken, ready = int(record["free_taken"]), int(record["ready_in"]) - int(record["ready_out"])
-    return int(record["free_posted"]) == taken and ready == 0

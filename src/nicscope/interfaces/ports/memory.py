@@ -248,7 +248,9 @@ class ProcessMemory:
         size = self._memory.page_size
         first, pages = begin // size, -(-(end - begin) // size)
         for page in range(first, first + pages):
-            if not self._is_pinned(page):
+            entry = self._entry(page)
+            frame = self._memory.state.frames[self._node, int(entry["frame"])]
+            if entry["state"] != PRESENT or frame["pins"] == 0:
                 self._memory.unmap(self._node, self._number, page, 1)
         self._freed.setdefault(pages, []).append(first)
 
@@ -280,12 +282,6 @@ class ProcessMemory:
 
     def _entry(self, page: int) -> Any:
         return self._memory.state.entries[self._node, self._number, page]
-
-    def _is_pinned(self, page: int) -> bool:
-        entry = self._entry(page)
-        if entry["state"] != PRESENT:
-            return False
-        return bool(self._memory.state.frames[self._node, int(entry["frame"])]["pins"] > 0)
 
 
 AT_ONCE = 1 << 16  # bytes

@@ -446,7 +446,8 @@ class Process(ProcessMemory, ProcessTasks):
         self._sim_process.now = ended[TIME]
         if ended[OWN] < 0:
             raise self._wait_error(ended)
-        return self._end_of_sent(ended)
+        report: Done = _tuple(Done, (ended[PACKET], STATUS_NAMES[ended[ADDRESS]]))
+        return report
 
     @coroutine
     def arrival(
@@ -674,11 +675,6 @@ class Process(ProcessMemory, ProcessTasks):
             if ended[OWN] == LATE
             else self._closed_port_error(ended[PEER])
         )
-
-    def _end_of_sent(self, record: Record) -> Done:
-        """The status that a report of the ring ``SENT`` carries."""
-        report: Done = _tuple(Done, (record[PACKET], STATUS_NAMES[record[ADDRESS]]))
-        return report
 
     def _received(self, record: Record) -> Arrival:
         """The arrival that a report of the ring ``RECEIVED`` carries."""

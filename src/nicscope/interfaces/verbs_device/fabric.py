@@ -21,7 +21,7 @@ from nicscope.interfaces.arguments import DesignSettings, with_named_options
 from nicscope.interfaces.ports.cluster import OWN_PORTS, PortCluster
 from nicscope.interfaces.ports.counters import KINDS, PortsRun
 from nicscope.interfaces.ports.process import Process
-from nicscope.interfaces.run_timeline import ACTIONS
+from nicscope.interfaces.run_report import ACTIONS
 from nicscope.interfaces.verbs_device import codes
 from nicscope.nic.ports.layout import ACKNOWLEDGEMENT, OWN_PORT, REPLY
 

@@ -14,7 +14,8 @@ import numpy as np
 from nicscope.config.design import CONTROL_BYTES, DELIVERY_COSTS
 from nicscope.drivers.simulate.observe import Engine, RunLog
 from nicscope.drivers.simulate.script import Run, simulate_script
-from nicscope.interfaces.run_timeline import ACTIONS, WAY, Drawn, document
+from nicscope.interfaces.run_report import ACTIONS, WAY
+from nicscope.interfaces.run_timeline import Drawn, document
 from nicscope.studies.flow.parts import (
     PART_NAMES,
     EngineUse,

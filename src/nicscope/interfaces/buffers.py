@@ -8,7 +8,7 @@ import numpy as np
 
 from nicscope.drivers.simulate.bus.state import has_bus
 from nicscope.errors import SimulationError
-from nicscope.interfaces.arguments import shown, whole
+from nicscope.interfaces.arguments import raw_bytes, shown, whole
 from nicscope.interfaces.ownership import Owned, Owner
 from nicscope.kernel.decorators import kernel
 from nicscope.memory.coherence.bus import forget as forget_lines
@@ -62,6 +62,35 @@ class MemoryRange:
         if offset < 0 or count < 0 or offset + count > self.length:
             raise out_of_range_error(offset, count, self.length)
         return type(self)(self.room, self.address + offset, count)
+
+    async def write(self, content: Any, offset: int = 0) -> None:
+        """Store ``content`` from byte ``offset`` on, once no send has still to read there.
+
+        Page faults take their time.  Anything that has bytes, as arrays have, is taken, and
+        ``offset`` counts bytes.
+        """
+        raw = raw_bytes(content)
+        owner, memory = owner_of(self)
+        address, _ = checked_range(owner, memory, self, offset, len(raw))
+        await memory._store_at(address, raw)
+
+    def array(self, dtype: DTypeLike = "uint8") -> View:
+        """The same memory as an array that reads the present contents at each access.
+
+        What is stored through it is there at once; neither takes time (``interfaces.buffers``).
+        Where a NIC has still to read, nothing is stored: it is refused.
+        """
+        owner, memory = owner_of(self)
+        address, size = checked_range(owner, memory, self)
+        return View(size, dtype, *memory._view_accessors(self.room, address))
+
+    async def free(self) -> None:
+        """Give the memory back, all that was allocated at once: nothing may name it any more.
+
+        Errors: ``SimulationError`` while a descriptor, a tag, or somebody else, still does.
+        """
+        owner, memory = owner_of(self)
+        await memory._free(whole_allocation(owner, self))
 
 
 S = TypeVar("S", bound=MemoryRange)

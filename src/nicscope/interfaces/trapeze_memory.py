@@ -17,16 +17,14 @@ from nicscope.drivers.simulate.records import (
 )
 from nicscope.drivers.simulate.store import UNMAPPED, Store
 from nicscope.errors import SimulationError
-from nicscope.interfaces.arguments import LEAST, raw_bytes, whole
+from nicscope.interfaces.arguments import LEAST, whole
 from nicscope.interfaces.buffers import (
     Allocation,
     MemoryRange,
-    View,
     checked_range,
     machine_has_caches,
     owner_of,
     settle_memory,
-    whole_allocation,
 )
 from nicscope.interfaces.ownership import Owned, Owner
 from nicscope.interfaces.programs import latest, timeout_error
@@ -36,7 +34,7 @@ from nicscope.memory.coherence.processor import STORE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import DTypeLike, NDArray
+    from numpy.typing import NDArray
 
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.process import Ended, Process
@@ -142,7 +140,7 @@ class Payloads:
                 "the NIC has still to read from this buffer; sent() waits until it has"
             )
 
-    async def store(self, address: int, content: bytes) -> None:
+    async def _store_at(self, address: int, content: bytes) -> None:
         """Store bytes, once the NIC will not read what was there any more."""
         self._owner.check_caller()
         self._done()
@@ -170,6 +168,35 @@ class Payloads:
         self._owner.check_caller()
         settle_memory(self._machine, self.node, address, count)
         return read_only(self.memory[address : address + count])
+
+    def _view_accessors(
+        self, room: Allocation, address: int
+    ) -> tuple[Callable[[int, int], bytes], Callable[[int, bytes], None]]:
+        """The load and store functions of an array view of ``room``, which take no time."""
+        self._owner.check_caller()
+
+        def load(at: int, count: int) -> bytes:
+            self._owner.record_of(room, Allocation)
+            found: bytes = self.view(address + at, count).tobytes()
+            return found
+
+        def store(at: int, content: bytes) -> None:
+            self._owner.check_caller()
+            self._owner.record_of(room, Allocation)
+            begin = address + at
+            self.check_read(begin, len(content))
+            settle_memory(self._machine, self.node, begin, len(content), forget=True)
+            self.memory[begin : begin + len(content)] = np.frombuffer(content, np.uint8)
+
+        return load, store
+
+    async def _free(self, room: Allocation) -> None:
+        """Give all of ``room`` back; this takes no time."""
+        self._owner.check_caller()
+        _, begin, end = self._owner.record_of(room, Allocation)
+        self.check_read(begin, end - begin)
+        self.give_back(begin, end - begin)
+        self._owner.take_back(room, "freed")
 
     def note_mapped(self, message: Message) -> None:
         """``message`` has come to where its tag says: the one before it there is no more."""
@@ -244,54 +271,6 @@ class HostBuffer(MemoryRange):
         owner, payloads = owner_of(self)
         view: NDArray[Any] = payloads.view(*checked_range(owner, payloads, self))
         return view
-
-    async def write(self, content: Any, offset: int = 0) -> None:
-        """Store bytes from ``offset`` on; first wait until no send has them still to read.
-
-        Anything that has bytes, as arrays have, is taken, and ``offset`` counts bytes.
-        """
-        raw = raw_bytes(content)
-        owner, payloads = owner_of(self)
-        address, _ = checked_range(owner, payloads, self, offset, len(raw))
-        await payloads.store(address, raw)
-
-    def array(self, dtype: DTypeLike = "uint8") -> View:
-        """The same memory as an array: it shows what is there whenever it is read.
-
-        What is stored through it is there at once; neither takes time (``interfaces.buffers``).
-        Where the NIC has still to read, nothing is stored: it is refused.
-        """
-        owner, payloads = owner_of(self)
-        owner.check_caller()
-        address, size = checked_range(owner, payloads, self)
-        room = self.room
-
-        def load(at: int, count: int) -> bytes:
-            owner.record_of(room, Allocation)
-            found: bytes = payloads.view(address + at, count).tobytes()
-            return found
-
-        def store(at: int, content: bytes) -> None:
-            owner.check_caller()
-            owner.record_of(room, Allocation)
-            begin = address + at
-            payloads.check_read(begin, len(content))
-            settle_memory(payloads._machine, payloads.node, begin, len(content), forget=True)
-            payloads.memory[begin : begin + len(content)] = np.frombuffer(content, np.uint8)
-
-        return View(size, dtype, load, store)
-
-    async def free(self) -> None:
-        """Give the memory back, all that was allocated at once; this takes no time.
-
-        Errors: ``SimulationError`` while the NIC has still to read it, or a tag leads there.
-        """
-        owner, payloads = owner_of(self)
-        owner.check_caller()
-        room = whole_allocation(owner, self)
-        payloads.check_read(self.address, self.length)
-        payloads.give_back(self.address, self.length)
-        owner.take_back(room, "freed")
 
 
 def read_only(view: NDArray[Any]) -> NDArray[Any]:

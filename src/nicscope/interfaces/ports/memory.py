@@ -12,11 +12,9 @@ from nicscope.interfaces.arguments import raw_bytes, whole
 from nicscope.interfaces.buffers import (
     Allocation,
     MemoryRange,
-    View,
     checked_range,
     owner_of,
     settle_memory,
-    whole_allocation,
 )
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entry import bound
@@ -51,7 +49,7 @@ from nicscope.nic.ports.layout import INLINE, SEND
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import DTypeLike, NDArray
+    from numpy.typing import NDArray
 
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.ports.state import Ports
@@ -67,39 +65,12 @@ class Buffer(MemoryRange):
 
     __slots__ = ()
 
-    async def write(self, content: Any, offset: int = 0) -> None:
-        """Store ``content`` from byte ``offset`` on; page faults take their time.
-
-        Anything that has bytes, as arrays have, is taken, and ``offset`` counts bytes.
-        """
-        raw = raw_bytes(content)
-        owner, memory = owner_of(self)
-        address, _ = checked_range(owner, memory, self, offset, len(raw))
-        await memory._store_at(address, raw)
-
     async def read(self, count: int | None = None, offset: int = 0) -> bytes:
         """Load ``count`` bytes, by default all, from ``offset`` on; page faults take their time."""
         owner, memory = owner_of(self)
         address, size = checked_range(owner, memory, self, offset, count)
         content: bytes = await memory._load_at(address, size)
         return content
-
-    def array(self, dtype: DTypeLike = "uint8") -> View:
-        """The same memory as an array that reads the present contents at each access.
-
-        What is stored through it is there at once; neither takes time (``interfaces.buffers``).
-        """
-        owner, memory = owner_of(self)
-        address, size = checked_range(owner, memory, self)
-        return View(size, dtype, *memory._view_accessors(self.room, address))
-
-    async def free(self) -> None:
-        """Give the memory back, all that was allocated at once: nothing may name it any more.
-
-        Errors: ``SimulationError`` while a descriptor, or somebody else, still does.
-        """
-        owner, memory = owner_of(self)
-        await memory._free(whole_allocation(owner, self))
 
 
 class ProcessMemory:

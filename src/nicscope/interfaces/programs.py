@@ -117,7 +117,7 @@ class Gate:
         """Wakes all programs that wait, now and in the order in which they came."""
         self._is_open = True
         for sim_process, row in self._waiting:
-            sim_process.tasks.wake(row)
+            sim_process.simulation.tasks.wake(row)
         self._waiting.clear()
 
 
@@ -171,7 +171,8 @@ class ProcessTasks:
         """
         try:
             self._owner.check_caller()
-            return Task(self, self._sim_process.spawn(self._whole(_checked(task))))
+            process = self._sim_process
+            return Task(self, process.simulation.spawn(process, self._whole(_checked(task))))
         except SimulationError:
             _close([task])
             raise
@@ -191,7 +192,11 @@ class ProcessTasks:
         Mostly one; more if they ended at the same time.  The others are not waited for any more,
         and have taken nothing.  Each is a task while it waits.  Errors: ``WaitTimeoutError``.
         """
-        running: list[Running] = []
+        simulation, running = self._sim_process.simulation, list[Running]()
+
+        def undropped(tasks: list[Running]) -> list[Running]:
+            return [each for each in tasks if not each.is_done and not simulation.drop(each)]
+
         try:
             self._owner.check_caller()
             await self._flush()
@@ -199,20 +204,14 @@ class ProcessTasks:
             if not waits:
                 raise SimulationError("wait_any() waits for one call or more; none was given")
             for each in [_checked(each) for each in waits]:
-                running.append(self._sim_process.spawn(each))
+                running.append(simulation.spawn(self._sim_process, each))
                 running[-1].is_watched = True
             await _wait_for_tasks(self._sim_process, running, until)
         finally:
             _close(waits[len(running) :])  # one was refused, or all were
-            left = [
-                each for each in running if not each.is_done and not self._sim_process.drop(each)
-            ]
-        while left := [
-            each for each in left if not each.is_done and not self._sim_process.drop(each)
-        ]:
-            await _wait_for_tasks(
-                self._sim_process, left, NO_END
-            )  # what is there is taken, and not lost
+            left = undropped(running)
+        while left := undropped(left):  # what is there is taken, and not lost
+            await _wait_for_tasks(self._sim_process, left, NO_END)
         for task in running:
             if task.error is not None:
                 raise task.error

@@ -253,7 +253,7 @@ class Endpoint(ProcessTasks):
             address = self._owner.record_of(message, Message)
             self._owner.take_back(message, "released")
             message.own = False
-            self._process.attach(address)
+            self._process.simulation.attach(self.node, address)
         elif self._lent(message):
             message._gone = "released"
         else:
@@ -283,7 +283,7 @@ class Endpoint(ProcessTasks):
         self._owner.take_back(instead.room, "attached to the receive ring")
         self._owner.take_back(message, "kept")
         message.own = False
-        self._process.attach(address)
+        self._process.simulation.attach(self.node, address)
         size = self._cluster.delivery.max_payload
         return allocated(HostBuffer, self._owner, self._payloads, held, size)
 

@@ -107,7 +107,7 @@ class Process:
         self.control_bytes = memoryview(self.control)  # the same, read and written faster
         # The same of posts in a chain, from the second operation on.
         self.inlined: NDArray[Any] = simulation.machine.inlined[number]
-        self._simulation = simulation
+        self.simulation = simulation
         self.number = number
         self.name = f"process {number} on node {node}"  # or as its interface calls it
         self.program = "its program"  # its function's name, once there is one
@@ -195,40 +195,23 @@ class Process:
         self.now = ended.time
         return ended
 
-    def attach(self, address: int) -> None:
-        """Attach a payload buffer at ``address`` of the host's memory to the receive ring."""
-        self._simulation.attach(self.node, address)
-
-    def spawn(self, coroutine: Coroutine[Any, Any, object]) -> Task:
-        """Runs ``coroutine`` as a task of this process from now on."""
-        return self._simulation.spawn(self, coroutine)
-
-    def drop(self, task: Task) -> bool:
-        """Cancels ``task``; False if what it waits for has happened by now."""
-        return self._simulation.drop(task)
-
     def row_now(self) -> int:
         """Row of whichever runs now in this process: its program, or a task."""
-        task = self._simulation.tasks.now
+        task = self.simulation.tasks.now
         return self.number if task is None else task.row
 
     def update_clock(self) -> None:
         """Sets the clock to the simulation's, as not the driver has resumed this process."""
-        self.now = self._simulation.now
+        self.now = self.simulation.now
 
     @property
     def standings(self) -> Simulation:
         """Where all programs of the run wait."""
-        return self._simulation
-
-    @property
-    def tasks(self) -> Tasks:
-        """All of the run."""
-        return self._simulation.tasks
+        return self.simulation
 
     def wake(self) -> None:
         """Has every node poll for work, as a program changed what one may wait for."""
-        self._simulation.all_look = True
+        self.simulation.all_look = True
 
 
 def unfit(*given: object) -> SimulationError:

@@ -23,13 +23,7 @@ from nicscope.drivers.simulate.bus.state import Parameters, bytes_at_buses, mach
 from nicscope.drivers.simulate.ports.reports import LATE
 from nicscope.drivers.simulate.process import Simulation
 from nicscope.drivers.simulate.processor import OtherMaster
-from nicscope.drivers.simulate.records import (
-    COMPUTE,
-    COPY,
-    RECEIVE,
-    SEND,
-    SLEEP,
-)
+from nicscope.drivers.simulate.records import COMPUTE, COPY, RECEIVE, SEND, SLEEP
 from nicscope.errors import SimulationError
 from nicscope.fabric.topology import Topology, crossbar
 from nicscope.interfaces.arguments import (
@@ -45,12 +39,7 @@ from nicscope.interfaces.arguments import (
     whole,
     with_named_options,
 )
-from nicscope.interfaces.buffers import (
-    Allocation,
-    allocated,
-    checked_range,
-    settle_memory,
-)
+from nicscope.interfaces.buffers import Allocation, allocated, checked_range, settle_memory
 from nicscope.interfaces.ownership import Owner
 from nicscope.interfaces.programs import ProcessTasks, Programs, latest, timeout_error
 from nicscope.interfaces.run_report import (

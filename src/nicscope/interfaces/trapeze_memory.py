@@ -11,10 +11,7 @@ import numpy as np
 
 from nicscope.config.design import CONTROL_BYTES, PAYLOAD_ALIGNMENT
 from nicscope.drivers.simulate.ports.reports import LATE
-from nicscope.drivers.simulate.records import (
-    ACCESS,
-    AWAIT_SEND,
-)
+from nicscope.drivers.simulate.records import ACCESS, AWAIT_SEND
 from nicscope.drivers.simulate.store import UNMAPPED, Store
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, whole

@@ -53,14 +53,11 @@ from nicscope.interfaces.ports.counters import PortOwners, PortsRun
 from nicscope.interfaces.ports.memory import Memory
 from nicscope.interfaces.ports.process import PortMachine, Process
 from nicscope.interfaces.programs import Programs
-from nicscope.interfaces.run_report import (
-    Names,
-    records_to_keep,
-)
+from nicscope.interfaces.run_report import Names, records_to_keep
 from nicscope.interfaces.ways import PORTS, Combination, check_runs
 from nicscope.memory_limit import check_memory
 from nicscope.nic.coherent import NAMES as MECHANISMS
-from nicscope.nic.ports.layout import STATUS_NAMES
+from nicscope.nic.ports.layout import OWN_PORT, STATUS_NAMES
 from nicscope.tracebacks import TrimmedTraceback
 
 if TYPE_CHECKING:
@@ -216,6 +213,11 @@ class PortCluster(PortMachine, Programs[E]):
     def _setup(self, processes: Sequence[int], links: int) -> Setup:
         nodes = len(processes)
         ports = OWN_PORTS + max(self._ports or 0, max(processes))
+        queue_frames = 0  # of a host, in which its CPU and a NIC at its bus meet
+        if self.way != Way.PCI:
+            rings, entries = (ports, self.size.ring), self.size.queues * self.size.entries
+            mechanism, parameters = MECHANISMS[self.way], machine_parameters(self.platform)
+            queue_frames = bus_frames(parameters, mechanism, rings, self.page_size, entries)
         return Setup(
             design=self.design,
             processes=processes,
@@ -230,7 +232,7 @@ class PortCluster(PortMachine, Programs[E]):
             fresh=self._fresh,
             garbage=self.garbage,
             buffer_bytes=self.buffer_bytes,
-            queue_frames=self._queue_frames(ports),
+            queue_frames=queue_frames,
             serves=self.nic_serves,
             polling_keeps=self.polling_keeps,
             spaces=self.spaces(max(processes), ports - OWN_PORTS),
@@ -238,15 +240,6 @@ class PortCluster(PortMachine, Programs[E]):
             tasks=sum(self._rooms),
             keep_log=self._keep_log,
         )
-
-    def _queue_frames(self, ports: int) -> int:
-        """Frames of a host in which its CPU and a NIC at its bus meet."""
-        if self.way == Way.PCI:
-            return 0
-        rings = (ports, self.size.ring)
-        parameters = machine_parameters(self.platform)
-        entries = self.size.queues * self.size.entries
-        return bus_frames(parameters, MECHANISMS[self.way], rings, self.page_size, entries)
 
     @property
     def _wide_delivery(self) -> Delivery:
@@ -289,12 +282,8 @@ class PortCluster(PortMachine, Programs[E]):
         self.simulation = simulation
         self.memory = Memory(simulation.machine.ports.memory)
         self.book = PortOwners(simulation.machine.ports)
-        self._open_own_ports()
+        simulation.machine.ports.table["open"][:, OWN_PORT] = 1
         return simulation
-
-    def _open_own_ports(self) -> None:
-        assert self.simulation is not None
-        self.simulation.machine.ports.table["open"][:, 0] = 1
 
     @property
     def page_size(self) -> int:

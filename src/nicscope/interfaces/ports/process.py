@@ -8,13 +8,7 @@ import numpy as np
 
 from nicscope.config.design import Design, Scheme, ServedBy, Way
 from nicscope.drivers.current_program import RUNNING
-from nicscope.drivers.simulate.ports.posting import (
-    BLOCK,
-    GATHER,
-    MORE,
-    POLL,
-    SIGNAL,
-)
+from nicscope.drivers.simulate.ports.posting import BLOCK, GATHER, MORE, POLL, SIGNAL
 from nicscope.drivers.simulate.ports.reports import GIVEN_BITS, KIND_BITS, LATE
 from nicscope.drivers.simulate.process import ADDRESS, OWN, PACKET, PEER, TIME, Record, coroutine
 from nicscope.drivers.simulate.process import Process as SimProcess

@@ -77,6 +77,8 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.process import Process
 
 
+__all__ = ["NO_TAG", "Cluster", "Endpoint", "HostBuffer", "Message", "OtherMaster"]
+
 NO_TAG = -1
 _ZEROS = bytes(CONTROL_BYTES)
 MOST_COPIED = 1 << 40  # bytes
@@ -457,8 +459,6 @@ class TrapezeRun(MachineRun):
             ),
         )
 
-
-__all__ = ["NO_TAG", "Cluster", "Endpoint", "HostBuffer", "Message", "OtherMaster"]
 
 _LARGEST = 1 << 30  # bytes of a payload
 

@@ -433,9 +433,7 @@ class Process(ProcessMemory, ProcessTasks):
         Errors: ``SimulationError`` if the port is closed and has no report left, or if that of what
         is asked for before is; ``WaitTimeoutError`` if there was none for ``timeout_us``.
         """
-        question = self._question(SENT, mode, port)
-        if timeout_us is not None:
-            question = self._timed(SENT, mode, port, timeout_us)
+        question = self._question(SENT, mode, port, timeout_us)
         ended = yield question if after is None else self._chain_requests(after, question)
         self._sim_process.now = ended[TIME]
         if ended[OWN] < 0:
@@ -453,9 +451,7 @@ class Process(ProcessMemory, ProcessTasks):
         timeout_us: float | Fraction | None = None,
     ) -> Generator[bytes, Record, Arrival]:
         """The next arrival, when there is one.  Errors: as of ``done``."""
-        question = self._question(RECEIVED, mode, port)
-        if timeout_us is not None:
-            question = self._timed(RECEIVED, mode, port, timeout_us)
+        question = self._question(RECEIVED, mode, port, timeout_us)
         ended = yield question if after is None else self._chain_requests(after, question)
         self._sim_process.now = ended[TIME]
         if ended[OWN] < 0:
@@ -655,13 +651,6 @@ class Process(ProcessMemory, ProcessTasks):
             )
         gathered[self._sim_process.number, place, : len(asked.segments)] = asked.segments
 
-    def _timed(self, which: int, mode: str, port: int | None, timeout_us: Any) -> bytes:
-        """The request for the next report of the ring ``which``, for so long."""
-        place = self._own(port)
-        own = self._mapped[place] | which | MODES[mode] << 1
-        until = latest(self._sim_process, timeout_us)
-        return self._sim_process.request(REPORT, peer=place, own=own, address=until)
-
     def _wait_error(self, ended: Record) -> SimulationError:
         """The error of a wait for a report that ended without one."""
         return (
@@ -686,8 +675,10 @@ class Process(ProcessMemory, ProcessTasks):
         report: Arrival = _tuple(Arrival, said)
         return report
 
-    def _question(self, which: int, mode: str, port: int | None) -> bytes:
-        """The request for the next report of the ring ``which``."""
+    def _question(
+        self, which: int, mode: str, port: int | None, timeout_us: float | Fraction | None
+    ) -> bytes:
+        """The request for the next report of the ring ``which``, for so long."""
         if RUNNING.program is not self._sim_process:
             self._owner.check_caller()
         if type(mode) is not str or (port is not None and type(port) is not int):
@@ -696,8 +687,13 @@ class Process(ProcessMemory, ProcessTasks):
         if question is None:
             if mode not in MODES:
                 raise SimulationError(f"no way to wait {mode!r}{did_you_mean(mode, MODES)}")
-            place = self._own(port)
-            own = self._mapped[place] | which | MODES[mode] << 1
-            question = self._sim_process.request(REPORT, peer=place, own=own)
-            self._questions[which, mode, port] = question
+        elif timeout_us is None:
+            return question
+        place = self._own(port)
+        own = self._mapped[place] | which | MODES[mode] << 1
+        if timeout_us is not None:
+            until = latest(self._sim_process, timeout_us)
+            return self._sim_process.request(REPORT, peer=place, own=own, address=until)
+        question = self._sim_process.request(REPORT, peer=place, own=own)
+        self._questions[which, mode, port] = question
         return question

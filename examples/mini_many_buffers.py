@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from nicscope.interfaces import PortSize, SimulationError
 from nicscope.interfaces.mini import Cluster
-from nicscope.interfaces.mini.memory import LOOKUP, total_by_group
+from nicscope.interfaces.ports.nic_memory import LOOKUP, total_by_group
 
 if TYPE_CHECKING:
     from nicscope.interfaces.mini import Endpoint

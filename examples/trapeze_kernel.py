@@ -9,8 +9,7 @@ python examples/trapeze_kernel.py
 
 from __future__ import annotations
 
-from nicscope.interfaces.trapeze import Cluster, Endpoint
-from nicscope.interfaces.trapeze_memory import PageMap, PagePool
+from nicscope.interfaces.trapeze import Cluster, Endpoint, PageMap, PagePool
 
 PAGE = 8192
 PAGES = 6  # that another host keeps for this one

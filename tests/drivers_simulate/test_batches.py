@@ -6,7 +6,7 @@ import pytest
 
 from nicscope.config.design import POLICIES
 from nicscope.config.platform import delivery_costs, load_platform
-from nicscope.drivers.simulate import programs, script
+from nicscope.drivers.simulate import advance, process
 from nicscope.drivers.simulate.script import Run, simulate_script
 from nicscope.fabric.topology import trunk
 from nicscope.interfaces.trapeze import Cluster
@@ -41,7 +41,7 @@ def programmed():
 @pytest.mark.parametrize("events", [1, 2, 4, 256])
 def test_a_script_is_the_same_to_the_last_bit_for_any_batch(events, monkeypatch):
     whole = scripted()
-    monkeypatch.setattr(script, "_EVENTS_AT_ONCE", events)
+    monkeypatch.setattr(advance, "AT_ONCE", events)
 
     assert scripted() == whole
 
@@ -49,6 +49,7 @@ def test_a_script_is_the_same_to_the_last_bit_for_any_batch(events, monkeypatch)
 @pytest.mark.parametrize("events", [1, 2, 4, 256])
 def test_programs_are_the_same_to_the_last_bit_for_any_batch(events, monkeypatch):
     whole = programmed()
-    monkeypatch.setattr(programs, "_EVENTS_AT_ONCE", events)
+    monkeypatch.setattr(process, "AT_ONCE", events)
+    monkeypatch.setattr(advance, "AT_ONCE", events)
 
     assert programmed() == whole

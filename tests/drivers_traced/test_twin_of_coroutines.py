@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivers_traced.programs_of_rows import PAGE, compute, deposit, fetch, program, row, subject
-from nicscope.drivers.simulate.programs import Simulation
+from nicscope.drivers.simulate.process import Simulation
 from nicscope.drivers.simulate.records import COMPUTE, POST, REPORT, SLEEP
 from nicscope.drivers.simulate.traced.build import set_up
 from nicscope.drivers.simulate.traced.timing import Timing

@@ -14,7 +14,8 @@ from nicscope.config.design import PARTS, USES, Transport, design_names, load_de
 from nicscope.errors import DesignError
 from nicscope.interfaces import Cluster, Faults, crossbar, mini, trapeze, unet, via, vmmc
 from nicscope.interfaces import options as setting
-from nicscope.interfaces.options import AnyOptions, DesignSettings, RunOptions, TrapezeOptions
+from nicscope.interfaces.arguments import DesignSettings, RunOptions
+from nicscope.interfaces.options import AnyOptions, TrapezeOptions
 from nicscope.interfaces.ways import IN_TIME
 from refusals import refused
 

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.errors import SimulationError
-from nicscope.interfaces.trapeze import Cluster
-from nicscope.interfaces.trapeze_memory import PageMap, PagePool
+from nicscope.interfaces.trapeze import Cluster, PageMap, PagePool
 from program_results import results_of
 from refusals import refused
 from suite import share

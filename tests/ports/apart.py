@@ -7,7 +7,7 @@ import inspect
 
 import numpy as np
 
-from nicscope.drivers.simulate import process, programs
+from nicscope.drivers.simulate import process as programs
 from nicscope.drivers.simulate.process import OWN
 from nicscope.drivers.simulate.records import POST
 
@@ -24,7 +24,7 @@ def take_apart(monkeypatch):
     left = {}
     asked = []
     resume = programs.Simulation._resume
-    size, follow = programs._SIZE, process.FOLLOW
+    size, follow = programs.SIZE, programs.FOLLOW
 
     def by_one(self, number, ended, begun):
         process = self._actors[number]

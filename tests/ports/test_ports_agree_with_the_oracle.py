@@ -19,7 +19,7 @@ from nicscope.drivers.simulate.records import REGISTER
 from nicscope.errors import SimulationError
 from nicscope.fabric.faults import CORRUPTED, DUPLICATED, LOST, REORDERED, fate, flip, new_faults
 from nicscope.fabric.topology import Topology
-from nicscope.interfaces.unet.area import Area
+from nicscope.interfaces.unet import Area
 from nicscope.memory.paging.layout import PRESENT, SWAPPED
 from nicscope.nic.ports.layout import SEND, STATUS_NAMES
 from oracle.delivery_records import LOG_FIELDS
@@ -101,7 +101,7 @@ def prepare(cluster: Any, drawn: World, processes: Any) -> None:
     connect_all(cluster, drawn)
     for me, process in enumerate(processes):
         if cluster.is_pinned_area:
-            Area(process, process._machine, process._memory, process.node, process.number, PAGES)
+            Area(process, process.number, PAGES)
         else:
             process.allocate(PAGES * PAGE)
         first = content(me, drawn.written)[: drawn.written * PAGE]

@@ -7,7 +7,7 @@ import sys
 from functools import _lru_cache_wrapper, cache, partial
 
 from nicscope.config import toml_files
-from nicscope.interfaces.mini import cluster as mini_cluster
+from nicscope.interfaces import mini as mini_cluster
 from nicscope.studies.delivery_measures import (
     PAIRS,
     POLICY_OF,

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from nicscope.config.design import load_design, with_settings
-from nicscope.interfaces.mini.cluster import TIME_OUT_PS
+from nicscope.interfaces.mini import TIME_OUT_PS
 from nicscope.studies.handle_misses import measure
 from refusals import refused
 

@@ -10,7 +10,7 @@ from swarm_rules import PAGE
 
 from nicscope.errors import SimulationError
 from nicscope.interfaces import mini, vmmc
-from nicscope.interfaces.mini.endpoint import BufferHandle, Region, Remote
+from nicscope.interfaces.mini import BufferHandle, Region, Remote
 from nicscope.interfaces.ports.memory import Buffer
 from nicscope.interfaces.ports.process import Process
 from nicscope.nic.ports.layout import FETCH, WRITE

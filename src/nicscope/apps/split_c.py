@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.interfaces.unet.active_messages import HEADER, SLOT
+from nicscope.interfaces.active_messages import HEADER, SLOT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from nicscope.interfaces.active_messages import ActiveMessages, Handler
     from nicscope.interfaces.ports.memory import Buffer
     from nicscope.interfaces.unet import Process
-    from nicscope.interfaces.unet.active_messages import ActiveMessages, Handler
 
 
 KEY = np.dtype("<u4")

@@ -27,15 +27,14 @@ if TYPE_CHECKING:
     )
     from nicscope.fabric.topology import Topology, crossbar, pair, redundant, routed, trunk
     from nicscope.interfaces import mini, trapeze, unet, via, vmmc
+    from nicscope.interfaces.active_messages import ActiveMessages
     from nicscope.interfaces.mini import BufferHandle, Region, Remote, Stored
     from nicscope.interfaces.options import Cluster
     from nicscope.interfaces.ports.cluster import PortCluster
     from nicscope.interfaces.ports.memory import Buffer
     from nicscope.interfaces.run_report import RunReport
-    from nicscope.interfaces.trapeze import NO_TAG, HostBuffer
-    from nicscope.interfaces.trapeze_memory import PageMap, PagePool
+    from nicscope.interfaces.trapeze import NO_TAG, HostBuffer, PageMap, PagePool
     from nicscope.interfaces.unet import AtmCircuits, EthernetPorts, TagForm
-    from nicscope.interfaces.unet.active_messages import ActiveMessages
     from nicscope.interfaces.via import (
         Control,
         Descriptors,
@@ -64,13 +63,8 @@ FROM = {
     "nicscope.drivers.simulate.processor": ("OtherMaster",),
     "nicscope.drivers.simulate.ports.build": ("Faults", "HostSize", "PortSize"),
     "nicscope.errors": (
-        "DesignError",
-        "NicscopeError",
-        "PlatformError",
-        "RoomError",
-        "SimulationError",
-        "StuckError",
-        "WaitTimeoutError",
+        *("DesignError", "NicscopeError", "PlatformError", "RoomError", "SimulationError"),
+        *("StuckError", "WaitTimeoutError"),
     ),
     "nicscope.fabric.topology": ("Topology", "crossbar", "pair", "redundant", "routed", "trunk"),
     "nicscope.interfaces.mini": ("BufferHandle", "Region", "Remote", "Stored"),
@@ -78,29 +72,15 @@ FROM = {
     "nicscope.interfaces.ports.cluster": ("PortCluster",),
     "nicscope.interfaces.run_report": ("RunReport",),
     "nicscope.interfaces.options": ("Cluster",),
-    "nicscope.interfaces.trapeze": ("NO_TAG", "HostBuffer"),
-    "nicscope.interfaces.trapeze_memory": ("PageMap", "PagePool"),
+    "nicscope.interfaces.trapeze": ("NO_TAG", "HostBuffer", "PageMap", "PagePool"),
     "nicscope.interfaces.unet": ("AtmCircuits", "EthernetPorts", "TagForm"),
-    "nicscope.interfaces.unet.active_messages": ("ActiveMessages",),
+    "nicscope.interfaces.active_messages": ("ActiveMessages",),
     "nicscope.interfaces.via": (
-        "Control",
-        "Descriptors",
-        "Error",
-        "Host",
-        "Nic",
-        "Reliability",
-        "Return",
-        "State",
-        "Status",
-        "VipError",
+        *("Control", "Descriptors", "Error", "Host", "Nic", "Reliability", "Return", "State"),
+        *("Status", "VipError"),
     ),
     "nicscope.interfaces.vmmc": (
-        "Completion",
-        "Exported",
-        "Imported",
-        "Notification",
-        "PinnedPage",
-        "Transfer",
+        *("Completion", "Exported", "Imported", "Notification", "PinnedPage", "Transfer"),
     ),
 }
 HOME = {name: module for module, names in FROM.items() for name in names}

@@ -1,4 +1,4 @@
-"""Values given by programs, validated once: whole numbers, times, names, bytes.
+"""Values given by programs, validated once: whole numbers, times, names, bytes, keywords.
 
 What crosses to the compiled driver has 64 bits.  A number that does not fit, or is none, is refused
 in one line here, before it gets that far.
@@ -6,14 +6,23 @@ in one line here, before it gets that far.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import operator
 from fractions import Fraction
 from numbers import Integral, Real
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
+from nicscope.config.design import POLICIES, Delivery, Transport
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, check_whole
-from nicscope.errors import SimulationError
+from nicscope.errors import SimulationError, did_you_mean
 from nicscope.fabric.topology import Topology
+from nicscope.tracebacks import TrimmedTraceback
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nicscope.memory.replacement import Replacement
 
 T = TypeVar("T")
 PS_PER_US = 1_000_000
@@ -160,6 +169,18 @@ def one_of(kind: type[T], given: object, name: str, such: str) -> T:
     return given
 
 
+def chosen_delivery(
+    delivery: str | Delivery | None, policy: str | Delivery | None, otherwise: str | Delivery
+) -> Delivery:
+    """A delivery policy in full, by its name or as it was given.  Errors: for what is none."""
+    given = next(each for each in (delivery, policy, otherwise) if each is not None)
+    if isinstance(given, str):
+        if given not in POLICIES:
+            raise SimulationError(f"no policy {given!r}{did_you_mean(given, POLICIES)}")
+        given = POLICIES[given]
+    return one_of(Delivery, given, "delivery", "(policy=...), or its name")
+
+
 def check_deaths(faults: Faults, nodes: int) -> None:
     """Errors: for nodes that are to die, and of which there are not so many."""
     for node in faults.node_deaths:
@@ -174,4 +195,125 @@ def checked_topology(topology: object) -> Topology:
         return topology
     raise SimulationError(
         f"topology is one such as crossbar(4) of nicscope.interfaces, not {shown(topology)}"
+    )
+
+
+class UnseededSettings(TypedDict, total=False):
+    """What of a design can be set beside its name and its seed (``docs/designs.md``)."""
+
+    scheme: str
+    area_bytes: int | str | None
+    entries: int
+    ways: int
+    line: int
+    victim_entries: int
+    most_valid: int | None
+    index_offset: bool
+    prefetch: int
+    prepin: int
+    pin_limit: int | None
+    replacement: str | Replacement
+    high_water: int | None
+    page_size: int | str | None
+    served_by: str
+    way: str
+
+
+class DesignSettings(UnseededSettings, total=False):
+    """All of them, as in a design's file."""
+
+    seed: int
+
+
+class RunOptions(TypedDict, total=False):
+    """What every cluster whose NICs serve ports takes."""
+
+    nodes: int
+    delivery: str | Delivery | None
+    policy: str | Delivery | None  # the same by an older name
+    topology: Topology | None
+    transport: str | Transport | None
+    faults: Faults | None
+    host: HostSize | None
+    size: PortSize | None
+    keep_log: int
+    place: Fraction
+
+
+class SharedOptions(DesignSettings, RunOptions, total=False):
+    """All of these."""
+
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+
+def with_named_options(*several: type) -> Callable[[F], F]:
+    """Have a function say by name which keywords its ``**options`` are, those of ``several``.
+
+    Called with another, it raises a ``SimulationError`` that names the nearest; that and all else
+    that it raises is told plainly (``nicscope.tracebacks``).
+    """
+
+    def decorated(function: F) -> F:
+        plain = inspect.signature(function)
+        known = list(plain.parameters.values())
+        names = [one.name for one in known if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        own = [one for one in known if one.name in names]
+        for name, kind in _annotations(several).items():
+            if name not in names:
+                names.append(name)
+                own.append(_keyword(name, kind))
+
+        @functools.wraps(function)
+        def checked(*given: Any, **options: Any) -> Any:
+            with TrimmedTraceback():
+                for name in options:
+                    if name not in names:
+                        raise unknown(name, names)
+                return function(*given, **options)
+
+        checked.__signature__ = plain.replace(parameters=own)  # type: ignore[attr-defined]
+        return checked  # type: ignore[return-value]
+
+    return decorated
+
+
+def unknown(name: str, names: Sequence[str]) -> SimulationError:
+    """The error for a keyword that is none of ``names``."""
+    for option, kind in {
+        "faults": Faults,
+        "transport": Transport,
+        "host": HostSize,
+        "size": PortSize,
+    }.items():
+        if name in kind.__struct_fields__ and option in names:
+            return SimulationError(
+                f"a cluster has no setting {name!r}; give {option}={kind.__name__}({name}=...)"
+            )
+    known = [one for one in names if one != "self"]
+    return SimulationError(f"a cluster has no setting {name!r}{did_you_mean(name, known)}")
+
+
+class _OmittedOption:
+    """What stands in a signature for a keyword that was left out: whoever asked decides."""
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+LEFT_OUT = _OmittedOption()
+
+
+def _annotations(several: Sequence[type]) -> dict[str, str]:
+    """By name, how each keyword's type is written."""
+    found: dict[str, str] = {}
+    for one in several:
+        for name, kind in one.__annotations__.items():
+            found[name] = getattr(kind, "__forward_arg__", str(kind))
+    return found
+
+
+def _keyword(name: str, kind: str) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=LEFT_OUT, annotation=kind
     )

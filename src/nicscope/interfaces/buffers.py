@@ -6,15 +6,21 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 import numpy as np
 
+from nicscope.drivers.simulate.bus.state import has_bus
 from nicscope.errors import SimulationError
-from nicscope.interfaces.arguments import shown, whole
+from nicscope.interfaces.arguments import raw_bytes, shown, whole
 from nicscope.interfaces.ownership import Owned, Owner
+from nicscope.kernel.decorators import kernel
+from nicscope.memory.coherence.bus import forget as forget_lines
+from nicscope.memory.coherence.bus import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Self
 
     from numpy.typing import DTypeLike, NDArray
+
+    from nicscope.drivers.simulate.machine import Machine
 
 
 class Allocation(Owned):
@@ -56,6 +62,35 @@ class MemoryRange:
         if offset < 0 or count < 0 or offset + count > self.length:
             raise out_of_range_error(offset, count, self.length)
         return type(self)(self.room, self.address + offset, count)
+
+    async def write(self, content: Any, offset: int = 0) -> None:
+        """Store ``content`` from byte ``offset`` on, once no send has still to read there.
+
+        Page faults take their time.  Anything that has bytes, as arrays have, is taken, and
+        ``offset`` counts bytes.
+        """
+        raw = raw_bytes(content)
+        owner, memory = owner_of(self)
+        address, _ = checked_range(owner, memory, self, offset, len(raw))
+        await memory._store_at(address, raw)
+
+    def array(self, dtype: DTypeLike = "uint8") -> View:
+        """The same memory as an array that reads the present contents at each access.
+
+        What is stored through it is there at once; neither takes time (``interfaces.buffers``).
+        Where a NIC has still to read, nothing is stored: it is refused.
+        """
+        owner, memory = owner_of(self)
+        address, size = checked_range(owner, memory, self)
+        return View(size, dtype, *memory._view_accessors(self.room, address))
+
+    async def free(self) -> None:
+        """Give the memory back, all that was allocated at once: nothing may name it any more.
+
+        Errors: ``SimulationError`` while a descriptor, a tag, or somebody else, still does.
+        """
+        owner, memory = owner_of(self)
+        await memory._free(whole_allocation(owner, self))
 
 
 S = TypeVar("S", bound=MemoryRange)
@@ -217,3 +252,31 @@ class View:
 
     def __repr__(self) -> str:
         return f"View of {len(self):,} {self.dtype}"
+
+
+def machine_has_caches(machine: Machine) -> bool:
+    """Whether its hosts have caches, through which their programs store."""
+    return bool(has_bus(machine.bus))
+
+
+def settle_memory(
+    machine: Machine, node: int, address: int, count: int, *, forget: bool = False
+) -> None:
+    """What the caches of ``node`` have modified there reaches its memory; that takes no time.
+
+    ``forget``: they hold nothing of it then, as the memory is to be overwritten.
+    """
+    if machine_has_caches(machine) and count > 0:
+        (_forget if forget else _settle)(machine.bus.hosts, node, address, count)
+
+
+@kernel
+def _forget(hosts: Any, node: int, address: int, count: int) -> int:
+    forget_lines(hosts, node, address, count)
+    return 0
+
+
+@kernel
+def _settle(hosts: Any, node: int, address: int, count: int) -> int:
+    settle(hosts, node, address, count)
+    return 0

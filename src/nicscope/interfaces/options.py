@@ -2,74 +2,26 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
+from importlib import import_module
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
-from nicscope.config.design import INTERFACE_NAMES, Delivery, Design, Transport, read_interface
+from nicscope.config.design import INTERFACE_NAMES, Delivery, Design, read_interface
 from nicscope.errors import DesignError, SimulationError, did_you_mean
-from nicscope.tracebacks import TrimmedTraceback
+from nicscope.interfaces.arguments import DesignSettings, SharedOptions, with_named_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from fractions import Fraction
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
     from typing import TypeAlias
 
     from nicscope.config.platform import Platform
-    from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
+    from nicscope.drivers.simulate.ports.build import Faults
     from nicscope.drivers.simulate.processor import OtherMaster
     from nicscope.fabric.topology import Topology
     from nicscope.interfaces import mini, trapeze, unet, via, vmmc
     from nicscope.interfaces.ports.cluster import PortCluster
-    from nicscope.interfaces.unet.links import TagForm
-    from nicscope.memory.replacement import Replacement
-
-
-class UnseededSettings(TypedDict, total=False):
-    """What of a design can be set beside its name and its seed (``docs/designs.md``)."""
-
-    scheme: str
-    area_bytes: int | str | None
-    entries: int
-    ways: int
-    line: int
-    victim_entries: int
-    most_valid: int | None
-    index_offset: bool
-    prefetch: int
-    prepin: int
-    pin_limit: int | None
-    replacement: str | Replacement
-    high_water: int | None
-    page_size: int | str | None
-    served_by: str
-    way: str
-
-
-class DesignSettings(UnseededSettings, total=False):
-    """All of them, as in a design's file."""
-
-    seed: int
-
-
-class RunOptions(TypedDict, total=False):
-    """What every cluster whose NICs serve ports takes."""
-
-    nodes: int
-    delivery: str | Delivery | None
-    policy: str | Delivery | None  # the same by an older name
-    topology: Topology | None
-    transport: str | Transport | None
-    faults: Faults | None
-    host: HostSize | None
-    size: PortSize | None
-    keep_log: int
-    place: Fraction
-
-
-class SharedOptions(DesignSettings, RunOptions, total=False):
-    """All of these."""
+    from nicscope.interfaces.unet import TagForm
 
 
 class PlatformOption(TypedDict, total=False):
@@ -121,84 +73,6 @@ class TrapezeOptions(TypedDict, total=False):
     way: str
     masters: Sequence[OtherMaster]
     faults: Faults | None
-
-
-F = TypeVar("F", bound="Callable[..., Any]")
-
-
-def with_named_options(*several: type) -> Callable[[F], F]:
-    """Have a function say by name which keywords its ``**options`` are, those of ``several``.
-
-    Called with another, it raises a ``SimulationError`` that names the nearest; that and all else
-    that it raises is told plainly (``nicscope.tracebacks``).
-    """
-
-    def decorated(function: F) -> F:
-        plain = inspect.signature(function)
-        known = list(plain.parameters.values())
-        names = [one.name for one in known if one.kind is not inspect.Parameter.VAR_KEYWORD]
-        own = [one for one in known if one.name in names]
-        for name, kind in _annotations(several).items():
-            if name not in names:
-                names.append(name)
-                own.append(_keyword(name, kind))
-
-        @functools.wraps(function)
-        def checked(*given: Any, **options: Any) -> Any:
-            with TrimmedTraceback():
-                for name in options:
-                    if name not in names:
-                        raise unknown(name, names)
-                return function(*given, **options)
-
-        checked.__signature__ = plain.replace(parameters=own)  # type: ignore[attr-defined]
-        return checked  # type: ignore[return-value]
-
-    return decorated
-
-
-def unknown(name: str, names: Sequence[str]) -> SimulationError:
-    """The error for a keyword that is none of ``names``."""
-    from nicscope.config.design import Transport
-    from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
-
-    for option, kind in {
-        "faults": Faults,
-        "transport": Transport,
-        "host": HostSize,
-        "size": PortSize,
-    }.items():
-        if name in kind.__struct_fields__ and option in names:
-            return SimulationError(
-                f"a cluster has no setting {name!r}; give {option}={kind.__name__}({name}=...)"
-            )
-    known = [one for one in names if one != "self"]
-    return SimulationError(f"a cluster has no setting {name!r}{did_you_mean(name, known)}")
-
-
-class _OmittedOption:
-    """What stands in a signature for a keyword that was left out: whoever asked decides."""
-
-    def __repr__(self) -> str:
-        return "..."
-
-
-LEFT_OUT = _OmittedOption()
-
-
-def _annotations(several: Sequence[type]) -> dict[str, str]:
-    """By name, how each keyword's type is written."""
-    found: dict[str, str] = {}
-    for one in several:
-        for name, kind in one.__annotations__.items():
-            found[name] = getattr(kind, "__forward_arg__", str(kind))
-    return found
-
-
-def _keyword(name: str, kind: str) -> inspect.Parameter:
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=LEFT_OUT, annotation=kind
-    )
 
 
 # What each of them is; a test holds these words against the catalog.
@@ -277,68 +151,42 @@ def Cluster(  # noqa: N802 - it reads as the class of what it gives
     of hosts and NICs.  Errors: ``NicscopeError`` naming what is not there, with the nearest name,
     or why it cannot run together.
     """
-    word = _word(design)
-    if word == "trapeze" or (interface and _named(interface) == "trapeze"):
+    # The word that ``design`` is, if it stands for an interface.
+    word = design if isinstance(design, str) and design in FIRST_CHOICE else None
+    named = read_interface(interface, "Cluster", SimulationError) if interface else None
+    if "trapeze" in (word, named):
         return _trapeze(design, options)
-    from nicscope.config.design import chosen_design
+    from nicscope.config.design import chosen_design, design_names
 
     settings = {key: options.pop(key) for key in [*options] if key in DESIGN_SETTINGS}
     if settings.get("area_bytes", 0) is None:
         del settings["area_bytes"]
     if word == EDT:
         settings = {"way": EDT, **settings}
-    chosen = chosen_design(_default_design(design, word), settings)
-    named = _named(interface) if interface else _interface_of(chosen, word)
-    # None says no more than leaving it out: the interface's own holds.
-    given = {key: value for key, value in options.items() if value is not None}
-    return _of_interface(named, chosen, given)
-
-
-def _word(design: object) -> str | None:
-    """The word that ``design`` is, if it stands for an interface."""
-    return design if isinstance(design, str) and design in FIRST_CHOICE else None
-
-
-def _default_design(design: str | Path | Design, word: str | None) -> str | Path | Design:
-    """The design that is meant.  Errors: for a name that is neither a design nor a word."""
-    from nicscope.config.design import design_names
-
     if word is not None:
-        return FIRST_CHOICE[word] or ""
-    if isinstance(design, str) and not design.endswith(".toml"):
+        design = FIRST_CHOICE[word] or ""
+    elif isinstance(design, str) and not design.endswith(".toml"):
         known = [*design_names(), *FIRST_CHOICE]
         if design not in known:
             raise DesignError(
                 f"no design {design!r} (a file of your own ends in .toml)"
                 f"{did_you_mean(design, known)}"
             )
-    return design
-
-
-def _named(interface: str) -> str:
-    return read_interface(interface, "Cluster", SimulationError)
-
-
-def _interface_of(design: Design, word: str | None) -> str:
-    if word in INTERFACE_NAMES:
-        return word
-    return design.interface or BY_SCHEME.get(design.scheme.value, "vmmc")
-
-
-def _of_interface(named: str, design: Design, options: dict[str, Any]) -> Any:
-    """A cluster of the interface ``named``.  Errors: for what others have, and it has not."""
-    from importlib import import_module
-
+    chosen = chosen_design(design, settings)
+    if named is None and word in INTERFACE_NAMES:
+        named = word
+    named = named or chosen.interface or BY_SCHEME.get(chosen.scheme.value, "vmmc")
+    # None says no more than leaving it out: the interface's own holds.
+    given = {key: value for key, value in options.items() if value is not None}
     kind = import_module(f"nicscope.interfaces.{named}").Cluster
-    _check_own(kind, named, options)
+    _check_own(kind, named, given)
     if named == "via":
-        return kind(design=design, way=design.way, **options)
-    return kind(design, **options)
+        return kind(design=chosen, way=chosen.way, **given)
+    return kind(chosen, **given)
 
 
 def _check_own(kind: Any, named: str, options: dict[str, Any]) -> None:
-    from inspect import signature
-
+    """Errors: ``SimulationError`` for what others have, and a cluster of ``kind`` has not."""
     own = signature(kind).parameters
     for name in options:
         if name not in own:

@@ -6,22 +6,29 @@ import contextlib
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from html import escape
+from operator import itemgetter
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
 
 import msgspec
+import numpy as np
 
+from nicscope.drivers.simulate import records as doing
+from nicscope.drivers.simulate.observe import Engine, RunLog, Stop, Task
 from nicscope.errors import SimulationError, did_you_mean, one_line, shortened
 from nicscope.interfaces.arguments import whole
 from nicscope.nic.ports.traffic import ENDED_NAMES, FIRST_DROPPED
 from nicscope.reports.printing import Rows, lines_of, output_width, show
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
-    from nicscope.drivers.simulate.observe import RunLog
-    from nicscope.drivers.simulate.programs import Simulation
+    from numpy.typing import NDArray
+
+    from nicscope.drivers.simulate.machine import Machine
+    from nicscope.drivers.simulate.process import Simulation
     from nicscope.reports.printing import Printed
 
 
@@ -51,12 +58,6 @@ class Table(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def headline(report: RunReport) -> str:
-    """One line: what ran, for how long."""
-    nodes = counted(len(report.nodes), "node")
-    return f"{title(report)}, {nodes}, {report.elapsed_us:,.1f} us"
-
-
 def title(names: RunReport | Names) -> str:
     """What ran on what."""
     parts = [part for part in (names.design, names.way, names.delivery) if part is not None]
@@ -69,27 +70,165 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' if count != 1 else ''}"
 
 
+def was(count: int) -> str:
+    """Either "was" or "were", by number."""
+    return "was" if count == 1 else "were"
+
+
+def has(count: int) -> str:
+    """Either "has" or "have", by number."""
+    return "has" if count == 1 else "have"
+
+
+def _value(of: str | Callable[[Any], Any], one: Any) -> Any:
+    """What ``of``, a function or a path of attributes, gives of ``one``; None if it has none."""
+    if callable(of):
+        return of(one)
+    for name in of.split("."):
+        one = None if one is None else getattr(one, name)
+    return one
+
+
+Columns = dict[str, "str | Callable[[Any], float | None]"]  # what each shows, by heading
+
+
+def _done(one: Work) -> int:
+    return one.requests.get("done", 0)
+
+
+def _failed(one: Work | Account) -> int:
+    """Descriptors that ended otherwise than done."""
+    return sum(one.requests.values()) - one.requests.get("done", 0)
+
+
+def _dropped(came: Received | None) -> int | None:
+    return None if came is None or came.dropped is None else sum(came.dropped.values())
+
+
+MESSAGES: Columns = {
+    "programs": "programs",
+    "sent": "messages_out",
+    "received": "messages_in",
+    "bytes out": "bytes_out",
+    "bytes in": "bytes_in",
+    "done": _done,
+    "failed": _failed,
+}
+SENT: Columns = {
+    "packets": "sent.total",
+    "first": "sent.first",
+    "again": "sent.again",
+    "bare acks": "sent.acknowledgements",
+    "copies": "sent.copies",
+    "acknowledged": "sent.acknowledged",
+    "not yet": "sent.unacknowledged",
+}
+RECEIVED: Columns = {
+    "packets": "received.total",
+    "delivered": "received.delivered",
+    "bare acks": "received.acknowledgements",
+    "lost": "received.lost",
+    "corrupted": "received.corrupted",
+    "duplicates": "received.duplicates",
+    "refused": "received.refused",
+    "dropped": lambda one: _dropped(one.received),
+}
+HOST: Columns = {
+    "interrupts": "interrupts",
+    "page-ins": "page_ins",
+    "checks": "checks",
+    "not pinned": "check_misses",
+    "pins": "pins",
+    "unpins": "unpins",
+    "pinned now": "pinned_now",
+    "repeated": "repeated",
+    "miss time us": "miss_us",
+}
+ENDPOINTS: Columns = {
+    "sent": "messages_out",
+    "received": "messages_in",
+    "bytes out": "bytes_out",
+    "bytes in": "bytes_in",
+    "failed": _failed,
+    "lookups": "lookups.total",
+    "misses": "misses.total",
+}
+FATES: Columns = {  # of packets that an endpoint sent
+    "packets": lambda one: None if one.outcome is None else one.sent.total,
+    "again": "sent.again",
+    "delivered": "outcome.delivered",
+    "lost": "outcome.lost",
+    "corrupted": "outcome.corrupted",
+    "duplicates": "outcome.duplicates",
+    "refused": "outcome.refused",
+    "dropped": lambda one: _dropped(one.outcome) or (None if one.outcome is None else 0),
+}
+SHARES = {"CPU": "cpu_share", "NIC": "nic_share", "bus": "bus_share", "link": "link_share"}
+
+
 def tables_of(report: RunReport) -> list[Table]:
     """Messages, packets, lookups, the hosts' work, and where time went."""
-    found = [_messages(report), _endpoints(report), _fates(report), _sent(report),
-             _received(report), _lookups(report), _host(report), _shares(report)]  # fmt: skip
+    total, first = report.total, report.nodes[0]
+    failed = {name: count for name, count in total.requests.items() if name != "done"}
+    of_messages = (_listed("failed requests", failed),) * bool(failed)
+    if len(report.nodes) > LISTED:
+        of_messages += (f"{len(report.nodes) - LISTED:,} more nodes are in --json",)
+    rare = {
+        head: f"received.{name}" for name, head in RARE.items() if getattr(total.received, name)
+    }
+    why = {name: count for name, count in (total.received.dropped or {}).items() if count}
+    of_dropped = (_listed("dropped for want of", why),) * bool(why)
+    of_repeated = (
+        "repeated: lookups made again for what came again; not among the lookups above",
+    ) * bool(total.repeated)
+    shares = {head: name for head, name in SHARES.items() if getattr(first, name) is not None}
+    busy = [
+        [str(node.node), *(f"{getattr(node, name):.1%}" for name in shares.values())]
+        for node in report.nodes[:LISTED]
+    ]
+    bytes_of = ("bytes in", "bytes out")
+    sent = ("not yet", "bare acks", "copies", "first", "acknowledged")
+    host = ("repeated", "pinned now", "checks", "not pinned", "unpins", "page-ins", "miss time us")
+    found = [
+        _table(
+            report, "Messages and requests", MESSAGES, ("programs", *bytes_of, "done"), of_messages
+        ),
+        _of_endpoints(report, "By endpoint", ENDPOINTS, (*bytes_of, "failed", "lookups", "misses")),
+        _of_endpoints(
+            report,
+            "Packets that each endpoint sent, by what became of them",
+            FATES,
+            ("packets", "delivered", "duplicates"),
+        ),
+        _table(report, "Packets sent", SENT, sent),
+        _table(
+            report,
+            "Packets received, by what became of them",
+            {**RECEIVED, **rare},
+            (*reversed(RARE.values()), "bare acks", "packets"),
+            of_dropped,
+        ),
+        _lookups(report),
+        _table(report, "Work of the hosts", HOST, (*host, "pins"), of_repeated),
+        Table("Busy, of the run's time", ["node", *shares], busy),
+    ]
     return [table for table in found if len(table.headings) > table.key]
 
 
 def _table(
     report: RunReport,
     title: str,
-    columns: Sequence[tuple[str, Callable[[Any], float | None]]],
-    least: tuple[str, ...] = (),
+    columns: Columns,
+    least: tuple[str, ...],
     notes: tuple[str, ...] = (),
 ) -> Table:
     """A row for each of the first nodes, and one for all, of the columns that there are."""
-    columns = [(heading, of) for heading, of in columns if of(report.total) is not None]
+    kept = {head: of for head, of in columns.items() if _value(of, report.total) is not None}
     rows: list[tuple[str, Work]] = [(str(node.node), node) for node in report.nodes[:LISTED]]
     if len(report.nodes) > 1:
         rows.append((ALL, report.total))
-    cells = [[name, *(_spelt(of(work)) for _, of in columns)] for name, work in rows]
-    headings = ["node", *(heading for heading, _ in columns)]
+    cells = [[name, *(_spelt(_value(of, work)) for of in kept.values())] for name, work in rows]
+    headings = ["node", *kept]
     shown = tuple(heading for heading in least if heading in headings)
     return Table(title, headings, cells, 1, shown, notes)
 
@@ -98,46 +237,21 @@ def _spelt(count: float | None) -> str:
     return f"{count:,.1f}" if isinstance(count, float) else f"{count:,}"
 
 
-def _messages(report: RunReport) -> Table:
-    columns = [
-        ("programs", lambda work: work.programs),
-        ("sent", lambda work: work.messages_out),
-        ("received", lambda work: work.messages_in),
-        ("bytes out", lambda work: work.bytes_out),
-        ("bytes in", lambda work: work.bytes_in),
-        ("done", lambda work: work.requests.get("done", 0)),
-        ("failed", lambda work: failed_of(work.requests)),
-    ]
-    by_status = {name: count for name, count in report.total.requests.items() if name != "done"}
-    notes = [_listed("failed requests", by_status)] * bool(by_status)
-    if len(report.nodes) > LISTED:
-        notes.append(f"{len(report.nodes) - LISTED:,} more nodes are in --json")
-    least = ("programs", "bytes in", "bytes out", "done")
-    return _table(report, "Messages and requests", columns, least, tuple(notes))
-
-
 def _listed(title: str, counts: dict[str, int]) -> str:
     return f"{title}: " + ", ".join(f"{count:,} {name}" for name, count in counts.items())
 
 
-def _told(report: RunReport) -> list[Account]:
-    """Endpoints that have something to tell which their nodes have not told; none if all have."""
-    own = [one for one in report.endpoints if one.process is not None]
-    if len(own) <= len(report.nodes) and all(one.name is None for one in own):
-        return []
-    return own
-
-
-def _of_endpoints(
-    report: RunReport,
-    title: str,
-    columns: Sequence[tuple[str, Callable[[Account], int | None]]],
-    least: tuple[str, ...],
-) -> Table:
-    told = _told(report)
-    kept = [each for each in columns if told and each[1](told[0]) is not None]
+def _of_endpoints(report: RunReport, title: str, columns: Columns, least: tuple[str, ...]) -> Table:
+    """A row for each endpoint, if these tell something which their nodes have not told."""
+    told = [one for one in report.endpoints if one.process is not None]
+    if len(told) <= len(report.nodes) and all(one.name is None for one in told):
+        told = []
+    kept = [each for each in columns.items() if told and _value(each[1], told[0]) is not None]
     cells = [
-        [str(one.node), str(one.process), called(one), *(_spelt(of(one) or 0) for _, of in kept)]
+        [
+            *(str(one.node), str(one.process), called(one)),
+            *(_spelt(_value(of, one) or 0) for _, of in kept),
+        ]
         for one in told[:LISTED]
     ]
     more = len(told) - LISTED
@@ -150,87 +264,6 @@ def _of_endpoints(
 def called(one: Account) -> str:
     """What an endpoint is called: its name, or else its port."""
     return one.name if one.name is not None else "-" if one.port is None else f"port {one.port}"
-
-
-def _endpoints(report: RunReport) -> Table:
-    columns: list[tuple[str, Callable[[Account], int | None]]] = [
-        ("sent", lambda one: one.messages_out),
-        ("received", lambda one: one.messages_in),
-        ("bytes out", lambda one: one.bytes_out),
-        ("bytes in", lambda one: one.bytes_in),
-        ("failed", lambda one: failed_of(one.requests)),
-        ("lookups", lambda one: None if one.lookups is None else one.lookups.total),
-        ("misses", lambda one: None if one.misses is None else one.misses.total),
-    ]
-    least = ("bytes in", "bytes out", "failed", "lookups", "misses")
-    return _of_endpoints(report, "By endpoint", columns, least)
-
-
-def _fates(report: RunReport) -> Table:
-    def of(name: str) -> Callable[[Account], int | None]:
-        return lambda one: None if one.outcome is None else getattr(one.outcome, name)
-
-    def dropped(one: Account) -> int | None:
-        return None if one.outcome is None else sum((one.outcome.dropped or {}).values())
-
-    columns: list[tuple[str, Callable[[Account], int | None]]] = [
-        ("packets", lambda one: None if one.outcome is None else one.sent.total),
-        ("again", lambda one: one.sent.again),
-        ("delivered", of("delivered")),
-        ("lost", of("lost")),
-        ("corrupted", of("corrupted")),
-        ("duplicates", of("duplicates")),
-        ("refused", of("refused")),
-        ("dropped", dropped),
-    ]
-    title = "Packets that each endpoint sent, by what became of them"
-    return _of_endpoints(report, title, columns, ("packets", "delivered", "duplicates"))
-
-
-def failed_of(requests: dict[str, int]) -> int:
-    """Descriptors that ended otherwise than done."""
-    return sum(count for name, count in requests.items() if name != "done")
-
-
-def _sent(report: RunReport) -> Table:
-    columns = [
-        ("packets", lambda work: work.sent.total),
-        ("first", lambda work: work.sent.first),
-        ("again", lambda work: work.sent.again),
-        ("bare acks", lambda work: work.sent.acknowledgements),
-        ("copies", lambda work: work.sent.copies),
-        ("acknowledged", lambda work: work.sent.acknowledged),
-        ("not yet", lambda work: work.sent.unacknowledged),
-    ]
-    least = ("not yet", "bare acks", "copies", "first", "acknowledged")
-    return _table(report, "Packets sent", columns, least)
-
-
-def _received(report: RunReport) -> Table:
-    def dropped(work: Work) -> int | None:
-        came = work.received.dropped
-        return None if came is None else sum(came.values())
-
-    def of(name: str) -> Callable[[Work], int | None]:
-        return lambda work: getattr(work.received, name)
-
-    columns: list[tuple[str, Callable[[Work], int | None]]] = [
-        ("packets", lambda work: work.received.total),
-        ("delivered", lambda work: work.received.delivered),
-        ("bare acks", lambda work: work.received.acknowledgements),
-        ("lost", lambda work: work.received.lost),
-        ("corrupted", lambda work: work.received.corrupted),
-        ("duplicates", lambda work: work.received.duplicates),
-        ("refused", lambda work: work.received.refused),
-        ("dropped", dropped),
-    ]
-    for name, heading in RARE.items():
-        if getattr(report.total.received, name):
-            columns.append((heading, of(name)))
-    why = {name: count for name, count in (report.total.received.dropped or {}).items() if count}
-    notes = (_listed("dropped for want of", why),) * bool(why)
-    least = (*(RARE[name] for name in reversed(RARE)), "bare acks", "packets")
-    return _table(report, "Packets received, by what became of them", columns, least, notes)
 
 
 def _lookups(report: RunReport) -> Table:
@@ -252,73 +285,6 @@ def _lookups(report: RunReport) -> Table:
             counts = [_spelt(looked), _spelt(missed), share]
             cells.append([name, ALL if path == "total" else path, *counts])
     return Table(title, headings, cells, 2)
-
-
-def _host(report: RunReport) -> Table:
-    columns = [
-        ("interrupts", lambda work: work.interrupts),
-        ("page-ins", lambda work: work.page_ins),
-        ("checks", lambda work: work.checks),
-        ("not pinned", lambda work: work.check_misses),
-        ("pins", lambda work: work.pins),
-        ("unpins", lambda work: work.unpins),
-        ("pinned now", lambda work: work.pinned_now),
-        ("repeated", lambda work: work.repeated),
-        ("miss time us", lambda work: work.miss_us),
-    ]
-    notes = ("repeated: lookups made again for what came again; not among the lookups above",)
-    least = ("repeated", "pinned now", "checks", "not pinned", "unpins", "page-ins", "miss time us",
-             "pins")  # fmt: skip
-    show = notes if report.total.repeated else ()
-    return _table(report, "Work of the hosts", columns, least, show)
-
-
-def _shares(report: RunReport) -> Table:
-    names = {"CPU": "cpu_share", "NIC": "nic_share", "bus": "bus_share", "link": "link_share"}
-    first = report.nodes[0]
-    kept = {head: name for head, name in names.items() if getattr(first, name) is not None}
-
-    def row(node: NodeReport) -> list[str]:
-        return [str(node.node), *(f"{getattr(node, name):.1%}" for name in kept.values())]
-
-    rows = [row(node) for node in report.nodes[:LISTED]]
-    return Table("Busy, of the run's time", ["node", *kept], rows)
-
-
-def parts_of(report: RunReport) -> Iterator[Printed]:
-    """What is printed of a report: its headline, and its tables with their notes."""
-    from rich.text import Text
-
-    yield Text(headline(report), style="bold")
-    for remark in report.remarks:
-        yield Text(remark)
-    for table in tables_of(report):
-        yield Text()
-        yield Rows(
-            table.title,
-            table.headings,
-            table.cells,
-            left=tuple(range(1, table.key)),  # words; the first are numbers of nodes
-            key=table.key,
-            least=table.least,
-            prose=(),
-            grouped=table.key > 1,
-        )
-        for note in table.notes:
-            yield Text(note, style="dim")
-
-
-def text_of(report: RunReport) -> str:
-    """The same as plain text, as wide as the output is."""
-    elsewhere = "a wider terminal, as_json() or table()"
-    lines = lines_of(parts_of(report), output_width(), elsewhere)
-    return "\n".join(str(line).rstrip() for line in lines)
-
-
-def as_html(report: RunReport) -> str:
-    """The same for a notebook."""
-    remarks = "".join(f"<p>{escape(each)}</p>" for each in report.remarks)
-    return f"<h3>{escape(headline(report))}</h3>{remarks}" + "".join(map(_html, tables_of(report)))
 
 
 def _html(table: Table) -> str:
@@ -467,19 +433,38 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
         """
         return frame_of(self, by)
 
-    def parts(self) -> Iterable[Printed]:
-        """What people read of it, from top to bottom."""
-        return parts_of(self)
+    def parts(self) -> Iterator[Printed]:
+        """What people read of it, from top to bottom: its headline, and its tables with notes."""
+        from rich.text import Text
+
+        yield Text(self.headline(), style="bold")
+        for remark in self.remarks:
+            yield Text(remark)
+        for table in self.tables():
+            yield Text()
+            yield Rows(
+                table.title,
+                table.headings,
+                table.cells,
+                left=tuple(range(1, table.key)),  # words; the first are numbers of nodes
+                key=table.key,
+                least=table.least,
+                prose=(),
+                grouped=table.key > 1,
+            )
+            for note in table.notes:
+                yield Text(note, style="dim")
 
     def print(self) -> None:
         """Print it, as wide as the terminal is."""
         show(self.parts())
 
     def __str__(self) -> str:
-        return text_of(self)
+        elsewhere = "a wider terminal, as_json() or table()"
+        lines = lines_of(self.parts(), output_width(), elsewhere)
+        return "\n".join(str(line).rstrip() for line in lines)
 
-    def __repr__(self) -> str:
-        return text_of(self)
+    __repr__ = __str__
 
     def tables(self) -> list[Table]:
         """As people read it: messages, packets, lookups, the hosts' work, where time went."""
@@ -491,10 +476,13 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
 
     def headline(self) -> str:
         """One line: what ran, for how long."""
-        return headline(self)
+        nodes = counted(len(self.nodes), "node")
+        return f"{title(self)}, {nodes}, {self.elapsed_us:,.1f} us"
 
     def _repr_html_(self) -> str:
-        return as_html(self)
+        remarks = "".join(f"<p>{escape(each)}</p>" for each in self.remarks)
+        tables = "".join(map(_html, self.tables()))
+        return f"<h3>{escape(self.headline())}</h3>{remarks}{tables}"
 
 
 class Names(msgspec.Struct, frozen=True, kw_only=True):
@@ -507,35 +495,103 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
     platform: str
 
 
-class Source(Protocol):
-    """What a report and a timeline are made from: all that they know of a run."""
+WAY = (
+    Stop(Engine.HOST_WRITE),
+    Stop(Engine.HOST_TX),
+    Stop(Engine.NET_TX),
+    Stop(Engine.NET_RCV),
+    Stop(Engine.HOST_RCV),
+    Stop(Engine.HOST_READ),
+)
+ACTIONS = {
+    Engine.FIRMWARE: {int(task): task.name for task in Task},
+    Engine.CPU: {
+        doing.COPYING: "copy",
+        doing.COMPUTING: "compute",
+        doing.POSTING: "post",
+        doing.POLLING: "take a report",
+        doing.ACCESSING: "load or store",
+        doing.INTERRUPTED: "interrupt",
+        doing.IN_TRAP: "trap",
+        doing.IN_MISS: "miss in the kernel",
+    },
+}
 
-    remarks: list[str]
-    """Where programs stand that have not ended, and what was sent in vain, a line each."""
+
+class MachineRun(ABC):
+    """A run: all that its report and its timeline are made from."""
+
+    def __init__(self, machine: Machine, names: Names) -> None:
+        self._machine = machine
+        self.names = names
+        self.remarks: list[str] = []
+        """Where programs stand that have not ended, and what was sent in vain, a line each."""
 
     @property
-    def names(self) -> Names:
-        """What ran."""
+    def run(self) -> object:
+        """What is one and the same for all that is told of one run, which may go on."""
+        return self._machine
 
     @property
     def elapsed_ps(self) -> int:
-        """When the last thing happened."""
+        """When the last event happened."""
+        return int(self._machine.tally[0]["now"])
 
     @property
     def events(self) -> int:
         """How many events the driver has fired."""
+        return int(self._machine.tally[0]["events"])
 
+    @abstractmethod
     def nodes(self) -> list[NodeReport]:
         """Every node's work."""
 
+    @abstractmethod
     def endpoints(self) -> list[Account]:
         """What was done for each endpoint."""
 
     def log(self) -> RunLog:
         """What every engine did when, as far as it was kept."""
+        total = int(self._machine.tally[0]["log"])
+        records = self._machine.log[:total].copy()
+        _start_receives_at_first_byte(records)
+        return RunLog(records, total, ACTIONS, self._packets(), WAY)
+
+    def _packets(self) -> Mapping[tuple[int, int], str]:
+        return {}
+
+    def _engines(self, n: int) -> dict[str, Any]:
+        """What a node's report says of its programs, and of its engines' shares of the time."""
+        node, elapsed = self._machine.nodes[n], max(self.elapsed_ps, 1)
+        return {
+            "node": n,
+            "programs": int(node["last_process"] - node["first_process"]),
+            "cpu_share": int(node["cpu_busy"]) / elapsed,
+            "nic_share": int(node["processor_busy"]) / elapsed,
+            "bus_share": int(node["pci_busy"]) / elapsed,
+            "link_share": int(node["link_busy"]) / elapsed,
+        }
+
+    def _made(self, n: int) -> dict[str, int]:
+        """What a node's report says of packets that it made and nobody has heard of."""
+        endpoint = self._machine.endpoints[n]
+        left = int(endpoint["sent"]) + int(endpoint["control_sent"])
+        unheard = int(self._machine.nodes[n]["unheard"])
+        return {"waiting": int(endpoint["written"]) - left, "unheard": unheard}
 
 
-def report_of(source: Source) -> RunReport:
+def _start_receives_at_first_byte(records: NDArray[Any]) -> None:
+    """Starts receives at their first byte, as they are posted long before, for any packet."""
+    packet = itemgetter("sender", "packet", "control")
+    first: dict[tuple[int, ...], int] = {}
+    for record in records[records["engine"] == Engine.NET_TX]:
+        first.setdefault(packet(record), record["start"])
+    for place in np.flatnonzero(records["engine"] == Engine.NET_RCV):
+        begun = first.get(packet(records[place]), 0)
+        records["start"][place] = max(int(records["start"][place]), begun)
+
+
+def report_of(source: MachineRun) -> RunReport:
     """The report of the run that ``source`` tells of."""
     nodes, endpoints = source.nodes(), source.endpoints()
     return RunReport(
@@ -614,7 +670,7 @@ def _sum(values: list[Any]) -> Any:
 
 
 class _Listener(NamedTuple):
-    hear: Callable[[Source], None]
+    hear: Callable[[MachineRun], None]
     records: Callable[[], int]
 
 
@@ -623,7 +679,7 @@ _listeners: list[_Listener] = []
 
 @contextlib.contextmanager
 def on_run(
-    hear: Callable[[Source], None], records: Callable[[], int] = lambda: 0
+    hear: Callable[[MachineRun], None], records: Callable[[], int] = lambda: 0
 ) -> Iterator[None]:
     """Calls ``hear`` at the end of each run of a cluster within the block.
 
@@ -647,7 +703,7 @@ def has_listeners() -> bool:
     return bool(_listeners)
 
 
-def notify_listeners(source: Source) -> None:
+def notify_listeners(source: MachineRun) -> None:
     """Notifies listeners that a run has ended."""
     for listener in _listeners:
         listener.hear(source)

@@ -5,25 +5,21 @@ from __future__ import annotations
 import itertools
 import json
 from html import escape
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.simulate import records as doing
-from nicscope.drivers.simulate.observe import Engine, RunLog, Stop, Task
+from nicscope.drivers.simulate.observe import Engine, RunLog
 from nicscope.errors import SimulationError
-from nicscope.interfaces.run_report import Names, Source, title
+from nicscope.interfaces.run_report import PS_PER_US, MachineRun, title
 from nicscope.outputs import whole_file
 from nicscope.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
-
-    from nicscope.drivers.simulate.machine import Machine
 
 
 TRACKS = {
@@ -41,95 +37,7 @@ TRACKS = {
 }
 
 
-WAY = (
-    Stop(Engine.HOST_WRITE),
-    Stop(Engine.HOST_TX),
-    Stop(Engine.NET_TX),
-    Stop(Engine.NET_RCV),
-    Stop(Engine.HOST_RCV),
-    Stop(Engine.HOST_READ),
-)
-ACTIONS = {
-    Engine.FIRMWARE: {int(task): task.name for task in Task},
-    Engine.CPU: {
-        doing.COPYING: "copy",
-        doing.COMPUTING: "compute",
-        doing.POSTING: "post",
-        doing.POLLING: "take a report",
-        doing.ACCESSING: "load or store",
-        doing.INTERRUPTED: "interrupt",
-        doing.IN_TRAP: "trap",
-        doing.IN_MISS: "miss in the kernel",
-    },
-}
-
-
-class MachineRun:
-    """A run on ``machine``, as far as it does not matter which interface it served."""
-
-    def __init__(self, machine: Machine, names: Names) -> None:
-        self._machine = machine
-        self.names = names
-        self.remarks: list[str] = []
-
-    @property
-    def run(self) -> object:
-        """What is one and the same for all that is told of one run, which may go on."""
-        return self._machine
-
-    @property
-    def elapsed_ps(self) -> int:
-        """When the last event happened."""
-        return int(self._machine.tally[0]["now"])
-
-    @property
-    def events(self) -> int:
-        """How many events the driver has fired."""
-        return int(self._machine.tally[0]["events"])
-
-    def log(self) -> RunLog:
-        """What every engine did when, as far as it was kept."""
-        total = int(self._machine.tally[0]["log"])
-        records = self._machine.log[:total].copy()
-        _start_receives_at_first_byte(records)
-        return RunLog(records, total, ACTIONS, self._packets(), WAY)
-
-    def _packets(self) -> Mapping[tuple[int, int], str]:
-        return {}
-
-    def _engines(self, n: int) -> dict[str, Any]:
-        """What a node's report says of its programs, and of its engines' shares of the time."""
-        node, elapsed = self._machine.nodes[n], max(self.elapsed_ps, 1)
-        return {
-            "node": n,
-            "programs": int(node["last_process"] - node["first_process"]),
-            "cpu_share": int(node["cpu_busy"]) / elapsed,
-            "nic_share": int(node["processor_busy"]) / elapsed,
-            "bus_share": int(node["pci_busy"]) / elapsed,
-            "link_share": int(node["link_busy"]) / elapsed,
-        }
-
-    def _made(self, n: int) -> dict[str, int]:
-        """What a node's report says of packets that it made and nobody has heard of."""
-        endpoint = self._machine.endpoints[n]
-        left = int(endpoint["sent"]) + int(endpoint["control_sent"])
-        unheard = int(self._machine.nodes[n]["unheard"])
-        return {"waiting": int(endpoint["written"]) - left, "unheard": unheard}
-
-
-def _start_receives_at_first_byte(records: NDArray[Any]) -> None:
-    """Starts receives at their first byte, as they are posted long before, for any packet."""
-    packet = itemgetter("sender", "packet", "control")
-    first: dict[tuple[int, ...], int] = {}
-    for record in records[records["engine"] == Engine.NET_TX]:
-        first.setdefault(packet(record), record["start"])
-    for place in np.flatnonzero(records["engine"] == Engine.NET_RCV):
-        begun = first.get(packet(records[place]), 0)
-        records["start"][place] = max(int(records["start"][place]), begun)
-
-
 MOST_RECORDS = 200_000  # of all logs, each by end; a browser has to hold them
-PS_PER_US = 10**6
 LANES = 16  # threads of a node, from one lane of its engines to the next
 
 
@@ -304,7 +212,7 @@ _TEMPLATE = Path(__file__).with_name("run_timeline.html")
 _DATA = "/*DATA*/"
 
 
-def write_timeline(source: Source, path: Path) -> Path:
+def write_timeline(source: MachineRun, path: Path) -> Path:
     """The file ``path``: a page where it ends in .html, else JSON for Perfetto.
 
     Errors: ``SimulationError`` if no records were kept; ``OutputError``, ``ReaderGone``.

@@ -1,14 +1,32 @@
-"""Trapeze: hosts' memories, messages, shared frames, and what a NIC knows of a process."""
+"""Trapeze: hosts' memories, buffers and payloads under way, messages, and what rings hold."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from array import array
+from bisect import bisect_right
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from nicscope.config.design import CONTROL_BYTES, PAYLOAD_ALIGNMENT
+from nicscope.drivers.simulate.ports.reports import LATE
+from nicscope.drivers.simulate.records import ACCESS, AWAIT_SEND
 from nicscope.drivers.simulate.store import UNMAPPED, Store
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, whole
+from nicscope.interfaces.buffers import (
+    Allocation,
+    MemoryRange,
+    checked_range,
+    machine_has_caches,
+    owner_of,
+    settle_memory,
+)
 from nicscope.interfaces.ownership import Owned, Owner
+from nicscope.interfaces.programs import latest, timeout_error
+from nicscope.interfaces.run_report import counted, has, was
+from nicscope.memory.coherence.processor import STORE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,8 +34,245 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.simulate.machine import Machine
-    from nicscope.drivers.simulate.process import Ended
-    from nicscope.interfaces.trapeze_endpoint import Endpoint, HostBuffer, Payloads
+    from nicscope.drivers.simulate.process import Ended, Process
+
+
+class _Sent(NamedTuple):
+    """A message of which the ring's entry was not free yet, when this was last looked at."""
+
+    number: int
+    begin: int  # of its payload in the host's memory
+    end: int
+
+
+class _Numbers:
+    """The numbers of one process's messages, which its node's processes count together.
+
+    Kept as runs of successive ones, of which there are as many as others have sent in between.
+    """
+
+    def __init__(self) -> None:
+        self._begins, self._ends = array("q"), array("q")
+
+    def add(self, number: int) -> None:
+        """``number``, above all that there are."""
+        if self._ends and self._ends[-1] == number:
+            self._ends[-1] += 1
+        else:
+            self._begins.append(number)
+            self._ends.append(number + 1)
+
+    def __contains__(self, number: int) -> bool:
+        run = bisect_right(self._begins, number) - 1
+        return run >= 0 and number < self._ends[run]
+
+
+class Payloads:
+    """One process's memory on its host, and which of it the NIC may still have to read."""
+
+    def __init__(
+        self,
+        owner: Owner,
+        process: Process,
+        machine: Machine,
+        memory: NDArray[Any],
+        finished: memoryview,
+        give_back: Callable[[int, int], None],
+    ) -> None:
+        """``memory``: all bytes of the host; ``finished``: messages done with, by node.
+
+        ``give_back(address, count)``: has memory be nobody's.
+        """
+        self.give_back = give_back
+        self._machine = machine
+        self._owner = owner
+        self.node = process.node
+        self.memory = memory
+        self._process = process
+        self._finished = finished
+        self._outstanding: deque[_Sent] = deque()
+        self._sent = _Numbers()
+        self._mapped: dict[int, Message] = {}  # the last that came there under a tag
+        self.overwritten = 0  # of these, before they were released
+        self._last = -1  # number of the last message
+
+    def note_sent(self, number: int, address: int, count: int) -> None:
+        """Message ``number`` is in the ring, with that payload."""
+        self._done()
+        self._last = number
+        self._sent.add(number)
+        self._outstanding.append(_Sent(number, address, address + count))
+
+    def sent(self, number: int) -> MessageNumber:
+        """``number``, of a message that is in the ring, for its program."""
+        said = MessageNumber(number)
+        said._payloads = self
+        return said
+
+    def is_sent(self, number: object) -> bool:
+        """Whether the NIC has done with message ``number``."""
+        self._owner.check_caller()
+        named = whole(number, "a message's number")
+        if named not in self._sent:
+            raise SimulationError(f"{self._owner.name} has sent no message {named}")
+        return named < self._done()
+
+    async def wait_for(self, number: object, timeout_us: float | None = None) -> None:
+        """Return when the NIC has done with message ``number``, by default the last one."""
+        named = self._last if number is None else number
+        if named == -1 and number is None:
+            raise SimulationError("there is no message to wait for; send one first")
+        if not self.is_sent(named):
+            until = latest(self._process, timeout_us)
+            packet = whole(named, "a message's number")
+            ended = await self._process.ask(AWAIT_SEND, packet=packet, address=until)
+            if ended.own == LATE:
+                raise timeout_error(self._process)
+
+    def check_read(self, address: int, count: int) -> None:
+        """Refuse memory that the NIC has still to read: ``SimulationError``."""
+        self._done()
+        if any(each.begin < address + count and address < each.end for each in self._outstanding):
+            raise SimulationError(
+                "the NIC has still to read from this buffer; sent() waits until it has"
+            )
+
+    async def _store_at(self, address: int, content: bytes) -> None:
+        """Store bytes, once the NIC will not read what was there any more."""
+        self._owner.check_caller()
+        self._done()
+        end = address + len(content)
+        read_last = max(
+            (each.number for each in self._outstanding if each.begin < end and address < each.end),
+            default=-1,
+        )
+        if read_last >= 0:
+            await self._process.ask(AWAIT_SEND, packet=read_last)
+        if machine_has_caches(self._machine):
+            await self._store_through_caches(address, content)
+        else:
+            self.memory[address:end] = np.frombuffer(content, np.uint8)
+
+    async def _store_through_caches(self, address: int, content: bytes) -> None:
+        window = self._machine.bus.windows[self._process.number]
+        for done in range(0, len(content), len(window)):
+            piece = np.frombuffer(content[done : done + len(window)], np.uint8)
+            window[: len(piece)] = piece
+            await self._process.ask(ACCESS, 0, len(piece), STORE, address + done)
+
+    def view(self, address: int, count: int) -> NDArray[Any]:
+        """Bytes of the host's memory, to be read."""
+        self._owner.check_caller()
+        settle_memory(self._machine, self.node, address, count)
+        return read_only(self.memory[address : address + count])
+
+    def _view_accessors(
+        self, room: Allocation, address: int
+    ) -> tuple[Callable[[int, int], bytes], Callable[[int, bytes], None]]:
+        """The load and store functions of an array view of ``room``, which take no time."""
+        self._owner.check_caller()
+
+        def load(at: int, count: int) -> bytes:
+            self._owner.record_of(room, Allocation)
+            found: bytes = self.view(address + at, count).tobytes()
+            return found
+
+        def store(at: int, content: bytes) -> None:
+            self._owner.check_caller()
+            self._owner.record_of(room, Allocation)
+            begin = address + at
+            self.check_read(begin, len(content))
+            settle_memory(self._machine, self.node, begin, len(content), forget=True)
+            self.memory[begin : begin + len(content)] = np.frombuffer(content, np.uint8)
+
+        return load, store
+
+    async def _free(self, room: Allocation) -> None:
+        """Give all of ``room`` back; this takes no time."""
+        self._owner.check_caller()
+        _, begin, end = self._owner.record_of(room, Allocation)
+        self.check_read(begin, end - begin)
+        self.give_back(begin, end - begin)
+        self._owner.take_back(room, "freed")
+
+    def note_mapped(self, message: Message) -> None:
+        """``message`` has come to where its tag says: the one before it there is no more."""
+        before = self._mapped.get(message.address)
+        if before is not None and not before._gone:
+            self.overwritten += 1
+        self._mapped[message.address] = message
+
+    def check_not_overwritten(self, message: Message) -> None:
+        """Errors: ``SimulationError`` if another payload lies where that of ``message`` was."""
+        last = self._mapped.get(message.address, message)
+        if last is message and not self._has_unreceived_payload(message.address):
+            return
+        by = "another" if last is message else f"message {last.number} of node {last.sender}"
+        raise SimulationError(
+            f"the payload of message {message.number} of node {message.sender} was overwritten by "
+            f"{by}, as tag {message.tag} leads to one buffer; copy a payload before the next may "
+            "come, or have several tags take turns"
+        )
+
+    def _has_unreceived_payload(self, address: int) -> bool:
+        """Whether an unreceived message has some of its payload at ``address``."""
+        machine, node = self._machine, self.node
+        endpoint = machine.endpoints[node]
+        for ring, first, last in (
+            (machine.inboxes[node], "read", "shown"),
+            (machine.arrivals[node], "completed", "accepted"),
+        ):
+            for number in range(int(endpoint[first]), int(endpoint[last])):
+                packet = ring[number % len(ring)]
+                if packet["payload"] and int(packet["address"]) == address:
+                    return True
+        return False
+
+    def _done(self) -> int:
+        done: int = self._finished[self.node]
+        while self._outstanding and self._outstanding[0].number < done:
+            self._outstanding.popleft()
+        return done
+
+
+class MessageNumber(int):
+    """The number of a message, and what is to be known of its payload."""
+
+    _payloads: Payloads
+
+    @property
+    def was_read(self) -> bool:
+        """Whether the NIC has read the payload, which may be overwritten then."""
+        return self._payloads.is_sent(int(self))
+
+    async def read(self, timeout_us: float | None = None) -> None:
+        """Return when the NIC has read the payload."""
+        await self._payloads.wait_for(int(self), timeout_us)
+
+
+class HostBuffer(MemoryRange):
+    """A stretch of a host's memory that payloads can be sent from or received into."""
+
+    __slots__ = ()
+
+    @property
+    def node(self) -> int:
+        """Whose host's."""
+        _, payloads = owner_of(self)
+        number: int = payloads.node
+        return number
+
+    @property
+    def bytes(self) -> NDArray[Any]:
+        """What is there, uint8: a view that shows what changes, and through which nothing does."""
+        owner, payloads = owner_of(self)
+        view: NDArray[Any] = payloads.view(*checked_range(owner, payloads, self))
+        return view
+
+
+def read_only(view: NDArray[Any]) -> NDArray[Any]:
+    """The same bytes, through which nobody stores: what the array lies upon is read-only too."""
+    return np.asarray(view.data.toreadonly())
 
 
 _MOST_ALIGNED = 1 << 30
@@ -198,101 +453,6 @@ class Message(Owned):
         return self.control[begin:end]
 
 
-class PagePool:
-    """A host's free page frames, each of which holds the largest payload."""
-
-    def __init__(self, endpoint: Endpoint, frames: int, page_bytes: int) -> None:
-        """Allocate ``frames`` of ``page_bytes``, a power of two, at multiples of it."""
-        count = whole(frames, "a number of frames", 1)
-        self.page_bytes = page_bytes
-        self.endpoint = endpoint
-        self._free = [endpoint.allocate(page_bytes, align=page_bytes) for _ in range(count)]
-
-    def __len__(self) -> int:
-        """Frames that are free."""
-        return len(self._free)
-
-    def take(self) -> HostBuffer:
-        """A free frame.  Errors: ``SimulationError`` when there is none."""
-        if not self._free:
-            raise SimulationError("the page pool has no free frame; give one back, or make more")
-        return self._free.pop()
-
-    def give_back(self, frame: HostBuffer) -> None:
-        """``frame`` is free again."""
-        if len(frame) != self.page_bytes or any(frame is each for each in self._free):
-            raise SimulationError("what is given back is a whole frame, and not free already")
-        self._free.append(frame)
-
-    def keep(self, message: Message) -> HostBuffer:
-        """The frame in which the payload lies; a free one takes its place in the receive ring."""
-        instead = self.take()
-        try:
-            return self.endpoint.keep(message, instead)
-        except SimulationError:
-            self._free.append(instead)
-            raise
-
-
-class PageMap:
-    """A process's buffer of whole pages, into which what has come is mapped or copied.
-
-    Mapping takes no time of its own: the paper prints none.
-    """
-
-    def __init__(self, pool: PagePool, pages: int) -> None:
-        self._pool = pool
-        self._frames = [pool.take() for _ in range(whole(pages, "a number of pages", 1))]
-        self.mapped = 0  # payloads
-        self.copied = 0
-
-    def content(self) -> bytes:
-        """What the process reads, page after page."""
-        return b"".join(frame.bytes.tobytes() for frame in self._frames)
-
-    def close(self) -> None:
-        """Give all frames to the pool: there are no pages any more."""
-        while self._frames:
-            self._pool.give_back(self._frames.pop())
-
-    async def put(self, message: Message, offset: int) -> bool:
-        """Have the payload at byte ``offset``; whether it could be mapped.
-
-        It can if it is a whole page and goes to a whole page: the frame in which it lies takes the
-        place of the one that was there, which goes to the pool.  Else the CPU copies it, and its
-        frame goes back to the ring.  Errors: what is not within the pages.
-        """
-        page_bytes = self._pool.page_bytes
-        count, begin = message.byte_count, whole(offset, "an offset")
-        if begin + count > page_bytes * len(self._frames):
-            raise SimulationError(
-                f"bytes {begin} to {begin + count} are not in {len(self._frames)} pages of "
-                f"{page_bytes}"
-            )
-        if message.own and count == page_bytes and begin % page_bytes == 0:
-            page = begin // page_bytes
-            before, self._frames[page] = self._frames[page], self._pool.keep(message)
-            self._pool.give_back(before)
-            self.mapped += 1
-            return True
-        await self._copy(message, begin)
-        self.copied += 1
-        return False
-
-    async def _copy(self, message: Message, begin: int) -> None:
-        content = message.payload.tobytes()
-        if content:
-            await self._pool.endpoint.copy(len(content))
-        page_bytes = self._pool.page_bytes
-        done = 0
-        while done < len(content):
-            page, at = divmod(begin + done, page_bytes)
-            count = min(len(content) - done, page_bytes - at)
-            await self._frames[page].write(content[done : done + count], at)
-            done += count
-        self._pool.endpoint.release(message)
-
-
 def unclaimed_messages(machine: Machine, running: Callable[[int], bool]) -> list[str]:
     """Messages that have come to nodes on which no program goes on, which is what ``running`` says.
 
@@ -306,8 +466,8 @@ def unclaimed_messages(machine: Machine, running: Callable[[int], bool]) -> list
         unread = int(endpoint["shown"]) - (int(endpoint["read"]) if has_any else 0)
         if unread and not running(node):
             why = "its program has ended" if has_any else "no program runs there"
-            messages = "1 message was" if unread == 1 else f"{unread:,} messages were"
-            said.append(f"node {node}: {messages} not received: {why}")
+            messages = counted(unread, "message")
+            said.append(f"node {node}: {messages} {was(unread)} not received: {why}")
     return said
 
 
@@ -325,10 +485,9 @@ def describe_rings(machine: Machine, node: int) -> list[str]:
     unsent = int(endpoint["written"]) - int(endpoint["sent"])
     if unsent:
         said.append(
-            f"{unsent:,} of its messages {'has' if unsent == 1 else 'have'} not left: their "
-            "receivers take no more"
+            f"{unsent:,} of its messages {has(unsent)} not left: their receivers take no more"
         )
     if number := int(record["aborted"]):
-        was = "message was" if number == 1 else "messages were"
-        said.append(f"{number:,} {was} taken off the network by its watchdog")
+        messages = counted(number, "message")
+        said.append(f"{messages} {was(number)} taken off the network by its watchdog")
     return said

@@ -23,13 +23,7 @@ from nicscope.config.platform import (
     unpriced_of_design,
 )
 from nicscope.drivers.simulate.ports.costs import check_searched
-from nicscope.errors import (
-    DesignError,
-    NicscopeError,
-    PlatformError,
-    SimulationError,
-    did_you_mean,
-)
+from nicscope.errors import DesignError, NicscopeError, PlatformError, SimulationError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,8 +9,7 @@ import numpy as np
 
 from nicscope.config.design import Scheme, read_setting
 from nicscope.drivers.onepass.curve import LruCurve
-from nicscope.drivers.onepass.grid import SetAssociativeGrid, of_groups
-from nicscope.drivers.onepass.recency import WIDTHS
+from nicscope.drivers.onepass.grid import WIDTHS, SetAssociativeGrid, of_groups
 from nicscope.drivers.onepass.sample import SampledCurve
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.memory_limit import check_memory

@@ -24,7 +24,8 @@ from nicscope.drivers.simulate.observe import Engine, RunLog
 from nicscope.drivers.simulate.processor import OtherMaster
 from nicscope.drivers.simulate.script import Run, simulate_script
 from nicscope.errors import DesignError, PlatformError, SimulationError, did_you_mean
-from nicscope.interfaces.run_timeline import ACTIONS, WAY, Drawn, document
+from nicscope.interfaces.run_report import ACTIONS, WAY
+from nicscope.interfaces.run_timeline import Drawn, document
 from nicscope.studies.flow_parts import (
     PART_NAMES,
     EngineUse,

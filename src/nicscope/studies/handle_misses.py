@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.ports.build import HostSize
-from nicscope.interfaces.mini.cluster import Cluster
+from nicscope.interfaces.mini import Cluster
 from nicscope.nic.ports.streams import stream_to
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
     from nicscope.config.design import Design
-    from nicscope.interfaces.mini.endpoint import Endpoint
+    from nicscope.interfaces.mini import Endpoint
 
 PAGE = 4096  # bytes
 PS_PER_US = 1_000_000

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nicscope.drivers.simulate.observe import RunLog
-    from nicscope.interfaces.run_report import RunReport, Source
+    from nicscope.interfaces.run_report import MachineRun, RunReport
 
 LONGEST_LINE = 400  # characters of a source that are shown
 
@@ -156,7 +156,7 @@ def run_program(path: Path, records: int = 0) -> ProgramRuns:
 
     marks: list[weakref.ref[Any]] = []  # of the runs, each of which may have gone on since
 
-    def note(source: Source) -> None:
+    def note(source: MachineRun) -> None:
         mark = _run_mark(source)
         place = next((i for i, each in enumerate(marks) if each() is mark), len(marks))
         marks[place:] = [weakref.ref(mark), *marks[place + 1 :]]
@@ -180,7 +180,7 @@ def run_program(path: Path, records: int = 0) -> ProgramRuns:
     return ProgramRuns(program=printable(str(path)), runs=runs, logs=logs)
 
 
-def _run_mark(source: Source) -> Any:
+def _run_mark(source: MachineRun) -> Any:
     """A mark that identifies all reports of a run, valid for as long as the run."""
     run = getattr(source, "run", source)
     return getattr(run, "tally", run)  # a tuple of arrays cannot be referred to weakly

@@ -3,8 +3,7 @@
 import pytest
 
 from nicscope.errors import SimulationError
-from nicscope.interfaces.mini import Cluster
-from nicscope.interfaces.mini.endpoint import BufferHandle, buffer_handle, memory_handle
+from nicscope.interfaces.mini import BufferHandle, Cluster, buffer_handle, memory_handle
 from program_results import results_of
 from refusals import refused
 

@@ -4,7 +4,7 @@ import pytest
 
 from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
-from nicscope.interfaces.mini.cluster import TIME_OUT_PS, Cluster
+from nicscope.interfaces.mini import TIME_OUT_PS, Cluster
 from nicscope.nic.ports.streams import stream_to
 from program_results import results_of
 

@@ -8,7 +8,7 @@ from nicscope.drivers.simulate.ports.state import Ports
 from nicscope.drivers.simulate.store import Store
 from nicscope.errors import SimulationError
 from nicscope.interfaces.mini import Cluster
-from nicscope.interfaces.mini.memory import (
+from nicscope.interfaces.ports.nic_memory import (
     OF_WORK_QUEUES,
     ON_NIC,
     PLACES,

@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import nicscope.interfaces
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
-from nicscope.interfaces.mini.cluster import Directory
-from nicscope.interfaces.mini.endpoint import Region as MiniRegion
-from nicscope.interfaces.ports.cluster import PortCluster, PortOwners, PortsRun
+from nicscope.interfaces.active_messages import ActiveMessages, Kept, Links, Stream
+from nicscope.interfaces.mini import Region as MiniRegion
+from nicscope.interfaces.ports.cluster import PortCluster
+from nicscope.interfaces.ports.counters import PortDiagnostics, PortOwners, PortsRun
 from nicscope.interfaces.ports.memory import Buffer
-from nicscope.interfaces.ports.process import Arrival, Asked, Done, PortCalls, Process
-from nicscope.interfaces.tasks import Gate
-from nicscope.interfaces.trapeze_endpoint import Counted, Payloads, Sent
-from nicscope.interfaces.unet.active_messages import ActiveMessages
-from nicscope.interfaces.unet.area import Area
-from nicscope.interfaces.unet.endpoint import Placed
+from nicscope.interfaces.ports.process import Arrival, Asked, Done, PortMachine, Process
+from nicscope.interfaces.programs import Gate
+from nicscope.interfaces.run_report import Sent
+from nicscope.interfaces.trapeze import Counted, PageMap, PagePool
+from nicscope.interfaces.trapeze_memory import Payloads
+from nicscope.interfaces.unet import Area, Placed
 from nicscope.interfaces.via.agent import Settings
 from nicscope.interfaces.via.descriptor import (
     AddressSegment,
@@ -54,6 +55,7 @@ from nicscope.interfaces.via.vi import (
 )
 from nicscope.interfaces.via.vi import Endpoint as ViEndpoint
 from nicscope.interfaces.via.work import ErrorDescriptor
+from nicscope.traces.recording.connections import Connections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,25 +110,18 @@ NOT_HELD = {
     *(AddressSegment, NicAttributes, Attributes, via.VipError, VipTimeoutError),
     *(ViFound, MemAttributes, Discovered, ErrorDescriptor),
     *(unet.Cluster, vmmc.Cluster, mini.Cluster, trapeze.Cluster, via.Cluster, PortCluster, Counted),
-    *(
-        Payloads,
-        Sent,
-        ConnectionRequest,
-        Directory,
-        PortOwners,
-        PortsRun,
-        Asked,
-        PortCalls,
-    ),
+    *(Payloads, Sent),
     *(WakeupList, PeerRequest, PeerRequests, Tags, RegistrationLimit, Kernel, ViAsked),
+    *(Connections, ConnectionRequest, PortOwners, PortsRun, Asked, PortMachine, PortDiagnostics),
+    *(mini.Directory, vmmc.Directory, vmmc.Offer, vmmc.PinBook, PagePool, PageMap),
+    *(unet.EthernetTag, unet.End, unet.Registry, Kept, Links, Stream),
     *(trapeze.TrapezeRun, Settings, PendingDescriptors, Work, ViEndpoint, Ring, Placed),
 }
-# Some are parts of what programs hold (``ports.memory``, ``vmmc.library``), others act by its calls
-# (``tasks``, the pool of ``trapeze_memory``), and of views the owner is asked at each access.
+# Some are parts of what programs hold (``ports.memory``), others act by its calls (``programs``),
+# and of views the owner is asked at each access.
 NOT_HELD_PARTS = """
-    options buffers ownership programs tasks ways run_report run_timeline trapeze_memory work_queues
-    ports.memory ports.shared_memory unet.links
-    vmmc.directory vmmc.library mini.memory
+    arguments options buffers ownership programs ways run_report run_timeline trapeze_memory
+    ports.memory ports.nic_memory ports.shared_memory work_queues
     via.agent via.work via.library
 """
 NOT_HELD_MODULES = {f"nicscope.interfaces.{name}" for name in NOT_HELD_PARTS.split()}

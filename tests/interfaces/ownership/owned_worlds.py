@@ -19,9 +19,9 @@ from nicscope.config.design import POLICIES
 from nicscope.drivers.simulate.ports.build import HostSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
+from nicscope.interfaces.active_messages import ActiveMessages
 from nicscope.interfaces.buffers import Allocation, MemoryRange
-from nicscope.interfaces.mini.endpoint import BufferHandle
-from nicscope.interfaces.unet.active_messages import ActiveMessages
+from nicscope.interfaces.mini import BufferHandle
 from nicscope.interfaces.via.descriptor import Descriptor
 
 if TYPE_CHECKING:

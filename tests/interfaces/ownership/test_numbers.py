@@ -12,7 +12,7 @@ import pytest
 from nicscope.errors import SimulationError
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
 from nicscope.interfaces.arguments import LAST_PS, in_ps, whole
-from nicscope.interfaces.mini.endpoint import buffer_handle, memory_handle
+from nicscope.interfaces.mini import buffer_handle, memory_handle
 from refusals import refused
 
 CALLS = list(known.calls())

@@ -4,9 +4,18 @@ import pytest
 
 from nicscope.drivers.simulate.ports.build import Faults, PortSize
 from nicscope.errors import SimulationError
+from nicscope.interfaces.active_messages import (
+    ANSWER,
+    MOST_TRIES,
+    NUMBERS,
+    PIECE,
+    TIME_OUT_US,
+    WINDOW,
+    ActiveMessages,
+    Kept,
+    Stream,
+)
 from nicscope.interfaces.unet import Cluster
-from nicscope.interfaces.unet.active_messages import ANSWER, PIECE, ActiveMessages
-from nicscope.interfaces.unet.links import MOST_TRIES, NUMBERS, TIME_OUT_US, WINDOW, Kept, Stream
 from program_results import results_of
 from refusals import refused
 

@@ -97,7 +97,7 @@ def test_stores_into_a_page_that_was_unpinned_go_to_the_garbage_page(design):
         exported = await endpoint.export(table, "table")
         await endpoint.sleep(800)  # a first store has come, so the NIC has the entry
         before = await table.read(5)
-        await endpoint._give_up((table.address, table.length))
+        await endpoint._deregister_pages((table.address, table.length))
         assert await endpoint.unpin(table) == 1
         endpoint._ports.shared.exports[0, exported.number]["valid"] = 1
         await endpoint.sleep(1500)

@@ -12,12 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.apps.collectives.mailbox import Key, Note, Placed, Wire
 from nicscope.errors import SimulationError, WaitTimeoutError
-from nicscope.interfaces.unet import Process, active_messages
-from nicscope.interfaces.unet.active_messages import FIRST_FREE, PAGE, SLOT, ActiveMessages
-from nicscope.interfaces.unet.links import LONGEST_TIME_OUT_US, MOST_TRIES, NEVER_US, Kept, Stream
+from nicscope.interfaces.active_messages import (
+    FIRST_FREE,
+    HEADER,
+    LONGEST_TIME_OUT_US,
+    MOST_TRIES,
+    NEVER_US,
+    PAGE,
+    SLOT,
+    ActiveMessages,
+    Kept,
+    Stream,
+)
 
 if TYPE_CHECKING:
     from nicscope.interfaces.trapeze import Endpoint
+    from nicscope.interfaces.unet import Process
 
 
 class MessageWire(Wire):
@@ -60,7 +70,7 @@ class UNetWire(MessageWire):
         "U-Net writes to no other process's memory",
         "U-Net reads no other process's memory",
     )
-    short = SLOT - active_messages.HEADER.size
+    short = SLOT - HEADER.size
 
     def __init__(self, process: Process, ranks: int) -> None:
         super().__init__(process, process.node, ranks)
@@ -131,7 +141,7 @@ class TrapezeWire(MessageWire):
 
     A payload comes to a buffer of the receive ring.  Trapeze sends nothing again, so where the
     network may lose something messages are numbered, acknowledged and repeated by the rules of
-    Active Messages (``nicscope.interfaces.unet.links``).
+    Active Messages (``nicscope.interfaces.active_messages``).
     """
 
     refusals = (

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from nicscope.errors import SimulationError
-from nicscope.interfaces.tasks import Gate
+from nicscope.interfaces.programs import Gate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

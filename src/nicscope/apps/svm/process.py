@@ -28,7 +28,7 @@ from nicscope.apps.svm.coherence import (
     SharedArray,
 )
 from nicscope.errors import SimulationError
-from nicscope.interfaces.tasks import Gate
+from nicscope.interfaces.programs import Gate
 from nicscope.interfaces.trapeze import Cluster
 
 if TYPE_CHECKING:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from nicscope.clock import NEVER
@@ -15,6 +17,7 @@ from nicscope.drivers.simulate.host import (
     end_timer,
     schedule_copy,
     schedule_host_work,
+    take_operations,
 )
 from nicscope.drivers.simulate.link import (
     abort,
@@ -24,8 +27,8 @@ from nicscope.drivers.simulate.link import (
     sending,
     start_if_receive_posted,
 )
+from nicscope.drivers.simulate.machine import continue_run
 from nicscope.drivers.simulate.observe import account_time
-from nicscope.drivers.simulate.operations import take_operations
 from nicscope.drivers.simulate.pci import end_pci, retime_pci
 from nicscope.drivers.simulate.ports.calls import fire_bus, resume_move
 from nicscope.drivers.simulate.records import (
@@ -50,9 +53,19 @@ from nicscope.drivers.simulate.records import (
 )
 from nicscope.fabric.paths import NOBODY
 from nicscope.kernel.decorators import kernel, step
+from nicscope.kernel.entry import bound, portion
 from nicscope.memory.coherence.bus import ENGINE_IN, ENGINE_OUT, REPORT
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nicscope.drivers.simulate.machine import Machine
+    from nicscope.fabric.topology import Topology
+
 OF_BUS = KINDS
+ALL_LOOK = -1  # in place of a number of operations: every node looks first
+AT_ONCE = 1 << 20  # events between two chances to be interrupted, a few times a second
+INTERPRETED_AT_ONCE = 1 << 12  # as compiled code is taken up between two calls only
 LOOK = -1  # in place of a kind: nothing has happened, but the node looks
 # What an event may have changed, so that this has to be looked at again.
 NOTHING = 0
@@ -243,3 +256,52 @@ def _retime_copy(machine, n, now):
         rate = costs.block_copy_contended_per_byte
     if change_rate(machine.copy_flows[n], now, rate):
         schedule_copy(machine, n)
+
+
+class EventLoop:
+    """The event loop of one machine, as plain Python code enters it."""
+
+    def __init__(self, machine: Machine, topology: Topology) -> None:
+        self.machine = machine
+        self.topology = topology
+        self.enter: Callable[[int, int], int] = bound(advance, machine)
+        self.outbox = machine.outbox.view(np.uint8).data
+        self.inbox = machine.inbox.view(np.uint8).data
+        self.ended = machine.tally["ended"].data
+        self.wants = machine.tally["wants"].data
+
+    @property
+    def now(self) -> int:
+        """Time (ps) of the last event."""
+        return int(self.machine.tally[0]["now"])
+
+    def look(self) -> None:
+        """Has every node look for work, as something was changed beside operations."""
+        self.fire(ALL_LOOK, 0)
+
+    def fire(self, begun: int, most: int) -> int:
+        """Begins ``begun`` operations of the outbox and fires up to ``most`` events; how many.
+
+        Fewer only if an operation has ended, or none are left.
+        """
+        fired = self.enter(begun, most)
+        if self.wants[0]:
+            fired += continue_run(self.enter, self.machine, self.topology, most - fired)
+        return fired
+
+    def run_until_ended(self, fired: int) -> bool:
+        """Fires events, of which ``fired`` of ``AT_ONCE`` have been, until an operation has ended.
+
+        False if none ever can.
+        """
+        if self.wants[0]:
+            fired += continue_run(self.enter, self.machine, self.topology, AT_ONCE - fired)
+        while not self.ended[0]:
+            if fired < AT_ONCE:
+                return False
+            fired = self.fire(0, AT_ONCE)
+        return True
+
+    def portion(self) -> int:
+        """How many events are fired before Python may be interrupted, or compiled code be had."""
+        return portion(self.enter, AT_ONCE, INTERPRETED_AT_ONCE)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import new_agenda
+from nicscope.drivers.simulate.bus.build import buffers_of
 from nicscope.drivers.simulate.bus.state import FETCHING, NO_WAY, Bus, no_bus
 from nicscope.drivers.simulate.flow import FLOW
 from nicscope.drivers.simulate.machine import Machine
@@ -26,10 +27,10 @@ from nicscope.drivers.simulate.records import (
     SCRIPTED,
     TALLY,
 )
-from nicscope.drivers.simulate.store import PLACE, Store, store_shapes
+from nicscope.drivers.simulate.store import PLACE, Store, new_store, store_shapes
 from nicscope.drivers.simulate.traced.state import Traced, no_traced
 from nicscope.fabric.paths import NOBODY, new_paths
-from nicscope.kernel.distant import new_calls
+from nicscope.kernel.distant import link, new_calls
 from nicscope.kernel.records import records
 from nicscope.memory_limit import bytes_of
 from nicscope.nic.delivery import CONTROL_BYTES, ENDPOINT, NO_TASK, PACKET
@@ -145,6 +146,49 @@ def new_machine(
     places = np.arange(n)
     machine.nodes["first_process"] = np.searchsorted(hosts, places, side="left")
     machine.nodes["last_process"] = np.searchsorted(hosts, places, side="right")
+    return machine
+
+
+def new_linked_machine(
+    costs: Sequence[Mapping[str, int]],
+    delivery: Delivery,
+    topology: Topology,
+    hosts: Sequence[int],
+    *,
+    host_bytes: int = 0,
+    tags: int = 0,
+    ports: Ports | None = None,
+    bus: Bus | None = None,
+    **kept: Any,
+) -> Machine:
+    """The same with its bytes, and with all that serves ``ports`` and a ``bus``.
+
+    With ``ports``, whose paged memory is the hosts', their NICs serve those; with a ``bus``, before
+    that memory or, without ports, its own, what they send and receive crosses it.  ``kept``: as of
+    ``new_machine``.
+    """
+    store = new_store(
+        topology.nodes,
+        len(hosts),
+        host_bytes,
+        (delivery.send_ring, delivery.receive_ring),
+        (delivery.send_buffers, delivery.receive_buffers),
+        delivery.max_payload,
+        tags,
+    )
+    if ports is not None:
+        store = store._replace(host=ports.memory.bytes)
+    elif bus is not None:
+        store = store._replace(host=bus.hosts.memory)
+    if bus is not None:
+        sent, received = buffers_of(bus, delivery)
+        store = store._replace(send_buffers=sent, receive_buffers=received)
+    kept = {"keep_messages": 0, "keep_log": 0, **kept}
+    machine = new_machine(
+        costs, delivery, topology, store, hosts=hosts, ports=ports, bus=bus, **kept
+    )
+    if ports is not None or bus is not None:
+        link(machine, FUNCTIONS)
     return machine
 
 

@@ -8,7 +8,7 @@ import inspect
 import linecache
 import re
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from nicscope.drivers.simulate.records import (
     ACCESS,
@@ -27,15 +27,12 @@ from nicscope.drivers.simulate.records import (
     TRAP,
     UNPIN,
 )
-from nicscope.errors import WaitTimeoutError, one_line
+from nicscope.errors import one_line
 from nicscope.frames import awaited, entries, is_ours, is_own, own_entry, place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
-    from types import FrameType
-
-    from nicscope.drivers.simulate.machine import Machine
-    from nicscope.drivers.simulate.process import Process, Tasks
+    from collections.abc import Callable, Iterator
+    from types import CodeType, FrameType
 
 
 PS_PER_US = 1_000_000
@@ -76,6 +73,18 @@ FOREIGN = (
     "a program awaits the calls of what it was given, and nothing else: asyncio's and others' wait "
     "for nothing of the simulation (its own sleep() passes virtual time)"
 )
+
+
+class Process(Protocol):
+    """What is said of a process: whose program it runs, and what it waits for."""
+
+    name: str
+    program: str  # its function's name
+    code: CodeType | None  # of that
+    now: int  # ps
+    knows: Callable[[], list[str]]  # what the NIC knows of what it waits for
+    lost: Callable[[], list[str]]  # and of what it has sent in vain
+    unread: Callable[[], list[str]]  # and of what has come and was not received
 
 
 def us(ps: int) -> str:
@@ -213,61 +222,6 @@ def _called(thing: object) -> str:
 def public_names(thing: object) -> list[str]:
     """Names of what a program may call or read of ``thing``."""
     return [name for name in dir(type(thing)) if not name.startswith("_")]
-
-
-class ProcessStates:
-    """State of the programs of one run, in words."""
-
-    machine: Machine
-    processes: list[Process]
-    tasks: Tasks
-    is_over: bool
-    unclaimed: Callable[[], list[str]] = list  # what has come where no program is
-    _actors: list[Process]
-    _running: dict[int, Coroutine[Any, Any, object]]
-
-    def stands(self) -> list[str]:
-        """One line for each program that has not ended: where it waits."""
-        lines = []
-        for number, program in self._running.items():
-            operation = self.machine.processes[number]
-            since = int(operation["time"]) if operation["operation"] else None
-            doing = DOING.get(int(operation["operation"]), "go on")
-            task = self.tasks.by_row.get(number)
-            name = None if task is None else task.name
-            lines.append(describe_wait(self._actors[number], program, since, doing, name))
-        ended = [each for each in self.processes if each.number not in self._running]
-        return [*lines, *filter(None, map(describe_ended, ended)), *self.unclaimed()]
-
-    def remarks(self) -> list[str]:
-        """What programs may have missed: where they wait, or which sends failed."""
-        if not self.is_over:
-            return self.stands()
-        lost = [f"{who(each)}: {said}" for each in self.processes for said in each.lost()]
-        return [*lost, *self.unclaimed()]
-
-    def describe_others(self, process: Process) -> list[str]:
-        """Where all programs but those of ``process`` wait."""
-        own = f"{who(process)}"
-        return [line for line in self.stands() if not line.startswith(own)]
-
-    def why_silent(self, node: int) -> str:
-        """Why ``node`` can never answer, as the end of a message; empty if it can."""
-        if self.has_running_program(node):
-            return ""
-        record = self.machine.nodes[node]
-        has_any = int(record["last_process"]) > int(record["first_process"])
-        return f"; {'its program has ended' if has_any else 'no program runs there'}"
-
-    def has_running_program(self, node: int) -> bool:
-        """Whether a program of ``node`` still runs."""
-        return any(self._actors[number].node == node for number in self._running)
-
-    def _note(self, error: BaseException, process: Process) -> None:
-        """Adds to an error that leaves a program whose it is, and to a timeout where all wait."""
-        add_error_context(error, process)
-        if isinstance(error, WaitTimeoutError) and not error.stands:
-            error.stands = self.stands()
 
 
 _FORGOTTEN = re.compile(r"coroutine '(?:.*\.)?(\w+)' was never awaited")

@@ -8,12 +8,7 @@ from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.state import crosses_bus
 from nicscope.drivers.simulate.flow import NO_RATE, begin, change_rate, end_of, moved_by
-from nicscope.drivers.simulate.observe import (
-    NET_RCV,
-    NET_TX,
-    keep_message,
-    log_transfer,
-)
+from nicscope.drivers.simulate.observe import NET_RCV, NET_TX, keep_message, log_transfer
 from nicscope.drivers.simulate.ports.calls import receive_header
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.records import (

@@ -8,17 +8,12 @@ import msgspec
 import numpy as np
 
 from nicscope.config.design import DELIVERY_COSTS, Delivery
-from nicscope.drivers.simulate.advance import advance
-from nicscope.drivers.simulate.build import machine_bytes, new_machine
-from nicscope.drivers.simulate.bus.build import buffers_of
-from nicscope.drivers.simulate.machine import Machine, continue_run
-from nicscope.drivers.simulate.ports.linked import FUNCTIONS
+from nicscope.drivers.simulate.advance import EventLoop
+from nicscope.drivers.simulate.build import machine_bytes, new_linked_machine, new_machine
 from nicscope.drivers.simulate.processor import OtherMaster, place_masters
 from nicscope.drivers.simulate.records import COPYING, OPERATION, REPORT, ROW, SLEEP
-from nicscope.drivers.simulate.store import new_store, no_store
+from nicscope.drivers.simulate.store import no_store
 from nicscope.errors import SimulationError
-from nicscope.kernel.distant import link
-from nicscope.kernel.entry import bound, portion
 from nicscope.memory_limit import check_memory
 
 if TYPE_CHECKING:
@@ -28,14 +23,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.simulate.bus.state import Bus
+    from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.ports.build import Faults
     from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.fabric.topology import Topology
-
-
-_AT_REST = -1  # every node has yet to look
-_EVENTS_AT_ONCE = 1 << 20  # a few times a second
-_INTERPRETED_AT_ONCE = 1 << 12  # as compiled code is taken up between two calls only
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -99,18 +90,14 @@ def simulate_script(
         runs=len(runs),
         faults=faults,
     )
-    give_script(machine, _by_sender(runs))
-    _begin_copies(machine, copies)
+    give_script(machine, sorted(runs, key=lambda run: run.sender))
+    for copy in copies:
+        machine.nodes[copy.node]["cpu"] = COPYING
+        machine.copy_flows[copy.node]["total"] = copy.byte_count
     place_masters(machine.nodes, masters)
-    entry = bound(advance, machine)
-    begun = _AT_REST
-    while True:
-        most = portion(entry, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)
-        fired = entry(begun, most)
-        fired += continue_run(entry, machine, topology, most - fired)
-        if fired != most:
-            break
-        begun = 0
+    loop = EventLoop(machine, topology)
+    loop.look()
+    while loop.fire(0, most := loop.portion()) == most:
         progress(int(machine.tally[0]["messages"]), total)
     tally = machine.tally[0]
     if tally["messages"] != total:
@@ -138,16 +125,6 @@ def give_script(machine: Machine, runs: Sequence[Run]) -> None:
     nodes["last_run"] = np.searchsorted(senders, places, side="right")
     begins = nodes["run"] < nodes["last_run"]
     nodes["run_left"][begins] = rows["count"][nodes["run"][begins]]
-
-
-def _by_sender(runs: Sequence[Run]) -> list[Run]:
-    return sorted(runs, key=lambda run: run.sender)
-
-
-def _begin_copies(machine: Machine, copies: Sequence[Copy]) -> None:
-    for copy in copies:
-        machine.nodes[copy.node]["cpu"] = COPYING
-        machine.copy_flows[copy.node]["total"] = copy.byte_count
 
 
 def _check(
@@ -198,11 +175,10 @@ def _check_costs(node: int, costs: Mapping[str, int]) -> None:
                 )
 
 
-_ALL_LOOK = -1
 ROWS_AT_ONCE = 1 << 15  # of one process
 
 
-class Scripted:
+class Scripted(EventLoop):
     """Processes that follow scripts on the nodes of one cluster whose NICs serve ports."""
 
     def __init__(
@@ -222,36 +198,21 @@ class Scripted:
         With ``accounts`` the time of node 0 is parted by what went on.  With a ``bus``, before the
         ports' memory, what they send and receive crosses it.
         """
-        store = new_store(
-            topology.nodes,
-            len(hosts),
-            0,
-            (delivery.send_ring, delivery.receive_ring),
-            (delivery.send_buffers, delivery.receive_buffers),
-            delivery.max_payload,
-            0,
-        )
-        store = store._replace(host=ports.memory.bytes)
-        if bus is not None:
-            sent, received = buffers_of(bus, delivery)
-            store = store._replace(send_buffers=sent, receive_buffers=received)
-        self.machine = new_machine(
-            costs,
-            delivery,
+        script = rows_at_once * len(hosts)
+        super().__init__(
+            new_linked_machine(
+                costs,
+                delivery,
+                topology,
+                hosts,
+                ports=ports,
+                bus=bus,
+                script=script,
+                accounts=accounts,
+            ),
             topology,
-            store,
-            keep_messages=0,
-            keep_log=0,
-            hosts=hosts,
-            ports=ports,
-            script=rows_at_once * len(hosts),
-            accounts=accounts,
-            bus=bus,
         )
         self.machine.ports.table["open"][:, 0] = 1
-        link(self.machine, FUNCTIONS)
-        self._run_events = bound(advance, self.machine)
-        self._topology = topology
         self._hosts = hosts
         self._room = rows_at_once
         self._ring = int(ports.rules[0]["ring"])
@@ -281,12 +242,10 @@ class Scripted:
         while running:
             self._give(ready, scripts, taken)
             if at_rest:
-                self._run_events(_ALL_LOOK, 0)
-                continue_run(self._run_events, self.machine, self._topology, 0)
+                self.look()
                 at_rest = False
-            most = portion(self._run_events, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)
-            fired = self._run_events(len(ready), most)
-            fired += continue_run(self._run_events, self.machine, self._topology, most - fired)
+            most = self.portion()
+            fired = self.fire(len(ready), most)
             ended = int(self.machine.tally[0]["ended"])
             if ended == 0 and fired < most:
                 raise SimulationError(self._stuck(scripts))
@@ -322,9 +281,8 @@ class Scripted:
             if record["operation"] and len(scripts[number])
         ]
         more = f" and {len(waiting) - 4} more" if len(waiting) > 4 else ""
-        now = int(self.machine.tally[0]["now"])
         return (
-            f"nothing more will happen after {now / 1e6:.3f} us, but scripts wait: "
+            f"nothing more will happen after {self.now / 1e6:.3f} us, but scripts wait: "
             f"{', '.join(waiting[:4])}{more}"
         )
 

@@ -7,23 +7,20 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from nicscope.drivers.simulate.machine import continue_run
+from nicscope.drivers.simulate.advance import AT_ONCE
 from nicscope.drivers.simulate.process import (
     FOLLOW,
     HEAD,
+    LAST,
     OPERATION_STRUCT,
     TIME,
     Record,
+    Simulation,
 )
-from nicscope.drivers.simulate.programs import LAST, Simulation
 from nicscope.drivers.simulate.records import CHAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-
-_AT_ONCE = 1 << 20  # events between two chances to be interrupted
-_ALL_LOOK = -1
 
 
 class Caller(Protocol):
@@ -45,54 +42,19 @@ class Caller(Protocol):
         """Lets other programs of the process run; False at once if none can.  None: none ever."""
 
 
-class DriverEntry:
-    """The way in which plain Python code, not a coroutine, advances a simulation."""
-
-    def __init__(self, simulation: Simulation) -> None:
-        machine = simulation.machine
-        self._machine, self._topology = machine, simulation.topology
-        self._enter = simulation._run_events
-        self._outbox = machine.outbox.view(np.uint8).data
-        self._inbox = machine.inbox.view(np.uint8).data
-        self._ended = machine.tally["ended"].data
-        self._wants = machine.tally["wants"].data
-        machine.tally["until"] = LAST
-        self.look()
-
-    def _run_events(self, begun: int) -> bool:
-        """Begins ``begun`` operations of the outbox and fires events until one ends.
-
-        False if none can ever end.
-        """
-        return self._continue(self._enter(begun, _AT_ONCE))
-
-    def _continue(self, fired: int) -> bool:
-        """Fires events until an operation has ended; ``fired``: those that have been."""
-        enter, ended, wants = self._enter, self._ended, self._wants
-        while wants[0] or not ended[0]:
-            if wants[0]:
-                fired += continue_run(enter, self._machine, self._topology, _AT_ONCE - fired)
-            elif fired < _AT_ONCE:
-                return False
-            else:
-                fired = enter(0, _AT_ONCE)
-        return True
-
-    def look(self) -> None:
-        """Have the NICs see what was changed beside operations."""
-        self._enter(_ALL_LOOK, 0)
-        continue_run(self._enter, self._machine, self._topology, 0)
-
-
-class SingleCaller(DriverEntry):
+class SingleCaller:
     """The only process of a simulation, called by plain Python code."""
 
     rest = None  # there are no other programs
 
     def __init__(self, simulation: Simulation) -> None:
-        super().__init__(simulation)
         self.process = simulation.processes[0]
-        self.asked = self._outbox
+        self.asked = simulation.outbox
+        self._enter, self._wait = simulation.enter, simulation.run_until_ended
+        self._ended, self._wants = simulation.ended, simulation.wants
+        self.look = simulation.look
+        simulation.machine.tally["until"] = LAST
+        self.look()
         self._record: memoryview = simulation.machine.inbox.view(np.int64).data
 
     def carry_out(self, count: int) -> Sequence[int] | None:
@@ -102,8 +64,8 @@ class SingleCaller(DriverEntry):
         """
         if count > 1:
             HEAD.pack_into(self.asked, FOLLOW, count - 1)
-        fired = self._enter(1, _AT_ONCE)
-        if (self._wants[0] or not self._ended[0]) and not self._continue(fired):
+        fired = self._enter(1, AT_ONCE)
+        if (self._wants[0] or not self._ended[0]) and not self._wait(fired):
             return None
         self.process.now = self._record[TIME]
         return self._record
@@ -130,7 +92,7 @@ class Parked(NamedTuple):
     until: int | None  # None: for ever; NEVER: until nobody can go on
 
 
-class ThreadScheduler(DriverEntry):
+class ThreadScheduler:
     """Schedules the programs of a simulation, one or more to each process, in turns."""
 
     def __init__(self, simulation: Simulation) -> None:
@@ -153,7 +115,8 @@ class ThreadScheduler(DriverEntry):
         self.over = threading.Event()
         self.taken: Callable[[int], None] = _pass  # when its turn begins
         self.left: Callable[[int], None] = _pass  # and when it ends
-        super().__init__(simulation)
+        simulation.machine.tally["until"] = LAST
+        self.look()
 
     def run(self, programs: list[Callable[[], None]]) -> None:
         """Run each in a thread until all have ended.  Errors: what interrupts this."""
@@ -351,16 +314,16 @@ class ThreadScheduler(DriverEntry):
         self._begun.update({self._of[number]: number for number in self._asked})
         self._asked.clear()
         joined = b"".join(asked)
-        self._outbox[: len(joined)] = joined
+        self._simulation.outbox[: len(joined)] = joined
         self.look()
-        if self._run_events(len(asked)):
+        if self._simulation.run_until_ended(self._simulation.enter(len(asked), AT_ONCE)):
             self._record_ended()
         else:
             self._give_up()
 
     def _record_ended(self) -> None:
-        size = OPERATION_STRUCT.size * int(self._ended[0])
-        for record in sorted(OPERATION_STRUCT.iter_unpack(self._inbox[:size])):
+        size = OPERATION_STRUCT.size * int(self._simulation.ended[0])
+        for record in sorted(OPERATION_STRUCT.iter_unpack(self._simulation.inbox[:size])):
             process = record[_PROCESS]
             number = self._begun.pop(process, None)
             if number is not None:  # else it is one that was given up
@@ -384,7 +347,7 @@ class ThreadScheduler(DriverEntry):
 
     def look(self) -> None:
         """Have the NICs see what was changed beside operations."""
-        super().look()
+        self._simulation.look()
         self._record_ended()
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import msgspec
-import numpy as np
 
 from nicscope.config.design import (
-    POLICIES,
     Delivery,
     Design,
     Policy,
     Scheme,
-    ServedBy,
     Transport,
     Way,
     chosen_design,
@@ -35,280 +32,38 @@ from nicscope.drivers.simulate.ports.build import (
 )
 from nicscope.drivers.simulate.ports.connections import with_connections
 from nicscope.drivers.simulate.ports.costs import service_costs
-from nicscope.drivers.simulate.programs import Simulation
+from nicscope.drivers.simulate.process import Simulation
 from nicscope.drivers.translation import counts_of
-from nicscope.errors import SimulationError, did_you_mean
+from nicscope.errors import SimulationError
 from nicscope.fabric.topology import Topology, crossbar
 from nicscope.interfaces.arguments import (
+    DesignSettings,
     a_fraction,
     check_deaths,
     checked_faults,
     checked_host,
     checked_size,
     checked_topology,
+    chosen_delivery,
     node_count,
-    one_of,
     whole,
+    with_named_options,
 )
-from nicscope.interfaces.options import DesignSettings, with_named_options
+from nicscope.interfaces.ports.counters import PortOwners, PortsRun
 from nicscope.interfaces.ports.memory import Memory
-from nicscope.interfaces.ports.process import Process
+from nicscope.interfaces.ports.process import PortMachine, Process
 from nicscope.interfaces.programs import Programs
-from nicscope.interfaces.run_report import (
-    PS_PER_US,
-    Account,
-    LookupCounts,
-    Names,
-    NodeReport,
-    Received,
-    Sent,
-    counted,
-    records_to_keep,
-    title,
-)
-from nicscope.interfaces.run_timeline import MachineRun
+from nicscope.interfaces.run_report import Names, records_to_keep
 from nicscope.interfaces.ways import PORTS, Combination, check_runs
 from nicscope.memory_limit import check_memory
 from nicscope.nic.coherent import NAMES as MECHANISMS
-from nicscope.nic.ports import layout as carried
-from nicscope.nic.ports.layout import OWN_PORT, STATUS_NAMES, WORK_QUEUE
-from nicscope.nic.ports.streams import BLANK
-from nicscope.nic.ports.traffic import ACCOUNT_NAMES, ENDED_NAMES, FIRST_DROPPED, MADE_NAMES
-from nicscope.nic.translate.book import UTLB
-from nicscope.nic.transport import LAST
+from nicscope.nic.ports.layout import OWN_PORT, STATUS_NAMES
 from nicscope.tracebacks import TrimmedTraceback
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Sequence
     from fractions import Fraction
     from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from nicscope.drivers.simulate.machine import Machine
-    from nicscope.drivers.simulate.ports.state import Ports
-
-
-class _Held(NamedTuple):
-    """A port with its owner since some time, and its counters at that time."""
-
-    node: int
-    port: int
-    process: int | None  # None: the NIC's firmware itself
-    name: str | None
-    before: NDArray[np.int64]
-
-
-class PortOwners:
-    """Who has had which port of a run.  A port counts for whoever had it last, late packets too."""
-
-    def __init__(self, ports: Ports) -> None:
-        self._ports = ports
-        self._held: list[_Held] = []
-        for node in range(len(ports.nodes)):
-            self.note(node, OWN_PORT, None)
-
-    def note(self, node: int, port: int, process: int | None, name: str | None = None) -> None:
-        """Makes ``port`` the process's from now on: the endpoint called ``name``."""
-        self._held.append(_Held(node, port, process, name, self._counted(node, port)))
-
-    def _counted(self, node: int, port: int) -> NDArray[np.int64]:
-        ports = self._ports
-        parts = (
-            ports.accounts,
-            ports.port_made,
-            ports.port_sent,
-            ports.port_came,
-            ports.port_told,
-        )
-        return np.concatenate([part[node, port] for part in parts])
-
-    def accounts(self, statuses: Sequence[str], *, handles: bool) -> list[Account]:
-        """Each endpoint's, by node and port; the firmware's own, as port 0, come first.
-
-        ``statuses``: what ends of descriptors are called, several maybe alike.  A port that has
-        counted nothing and has no name was nobody's endpoint.
-        """
-        found = []
-        until: dict[tuple[int, int], NDArray[np.int64]] = {}
-        for held in reversed(self._held):
-            place = held.node, held.port
-            end = until.get(place)
-            counted = (self._counted(*place) if end is None else end) - held.before
-            until[place] = held.before
-            if held.name is not None or counted.any():
-                found.append(_account(held, counted.tolist(), statuses, handles))
-        found.sort(key=lambda one: (one.node, one.port or 0))
-        return found
-
-
-def _account(held: _Held, counted: list[int], statuses: Sequence[str], handles: bool) -> Account:
-    sizes = (len(ACCOUNT_NAMES), len(MADE_NAMES), len(ENDED_NAMES), len(ENDED_NAMES))
-    ends = np.cumsum(sizes).tolist()
-    begins = [0, *ends]
-    own, made, sent, came = (
-        counted[begin:end] for begin, end in zip(begins[:4], ends, strict=True)
-    )
-    named = dict(zip(ACCOUNT_NAMES, own, strict=True))
-    told: dict[str, int] = {}
-    for status, count in zip(statuses, counted[ends[-1] :], strict=True):
-        if count:
-            told[status] = told.get(status, 0) + count
-    return Account(
-        node=held.node,
-        process=held.process,
-        port=held.port,
-        name=held.name,
-        **{name: named[name] for name in ("messages_out", "messages_in", "bytes_out", "bytes_in")},
-        requests=told,
-        sent=Sent(total=sum(made), **dict(zip(MADE_NAMES, made, strict=True))),
-        outcome=fates(sent, sum(made) - sum(sent)),
-        received=fates(came, 0),
-        lookups=_lookup_counts(named, "lookups", handles),
-        misses=_lookup_counts(named, "misses", handles),
-    )
-
-
-def fates(ended: list[int], unfinished: int) -> Received:
-    """Packets by what became of them, ``unfinished`` ones included."""
-    names = [name.removeprefix("no_") for name in ENDED_NAMES[FIRST_DROPPED:]]
-    plain: dict[str, Any] = dict(
-        zip(ENDED_NAMES[:FIRST_DROPPED], ended[:FIRST_DROPPED], strict=True)
-    )
-    return Received(
-        total=sum(ended) + unfinished,
-        **plain,
-        dropped=dict(zip(names, ended[FIRST_DROPPED:], strict=True)),
-        unfinished=unfinished,
-    )
-
-
-def _lookup_counts(named: dict[str, int], what: str, handles: bool) -> LookupCounts:
-    send, receive, of_handles = (named[f"{what}_{path}"] for path in ("send", "receive", "handles"))
-    return LookupCounts(
-        total=send + receive + of_handles,
-        send=send,
-        receive=receive,
-        handles=of_handles if handles else None,
-    )
-
-
-KINDS = {
-    carried.SEND: "message",
-    carried.WRITE: "store",
-    carried.FETCH: "fetch",
-    carried.REPLY: "answer",
-    carried.ACKNOWLEDGEMENT: "acknowledgement",
-    carried.PROBE: "probe",
-}
-
-
-class PortsRun(MachineRun):
-    """A run whose NICs served ports."""
-
-    def __init__(
-        self,
-        machine: Machine,
-        counts: list[dict[str, int | None]],
-        names: Names,
-        book: PortOwners,
-        statuses: Sequence[str] = STATUS_NAMES,
-    ) -> None:
-        """``counts`` are of translation, by node; ``statuses``: what ends are called."""
-        super().__init__(machine, names)
-        self._counts = counts
-        self._book = book
-        self._statuses = statuses
-
-    def nodes(self) -> list[NodeReport]:
-        """Every node's work."""
-        return [self._node(n, counts) for n, counts in enumerate(self._counts)]
-
-    def endpoints(self) -> list[Account]:
-        """What was done for each endpoint."""
-        handles = bool(self._machine.ports.rules[0]["handles"])
-        return self._book.accounts(self._statuses, handles=handles)
-
-    def _packets(self) -> Mapping[tuple[int, int], str]:
-        ports = self._machine.ports
-        made = ports.happenings[: ports.happened[0]]
-        return {
-            (int(one["sender"]), int(one["number"])): KINDS[int(one["kind"])]
-            for one in made[made["came"] == 0]
-            if int(one["kind"]) in KINDS
-        }
-
-    def _node(self, n: int, counts: dict[str, int | None]) -> NodeReport:
-        ports = self._machine.ports
-        serving = ports.nodes[n]
-        copied = ("messages_out", "messages_in", "bytes_out", "bytes_in")
-        kept = ("repeated", "interrupts", "page_ins")
-        told: dict[str, int] = {}
-        for status, count in zip(self._statuses, ports.told[n].tolist(), strict=True):
-            if count:
-                told[status] = told.get(status, 0) + count
-        checks, missed = self._checked(n, counts)
-        return NodeReport(
-            **self._engines(n),
-            **{name: int(serving[name]) for name in (*copied, *kept)},
-            requests=told,
-            open_requests=self._open_requests(n),
-            sent=self._sent(n),
-            received=self._received(n),
-            lookups=self._lookup_counts(n, counts, "lookups"),
-            misses=self._lookup_counts(n, counts, "misses"),
-            checks=checks,
-            check_misses=missed,
-            pins=counts["pins"] or 0,
-            unpins=counts["unpins"] or 0,
-            pinned_now=int(ports.memory.hosts[n]["pinned"]),
-            miss_us=int(serving["miss_time"]) / PS_PER_US,
-        )
-
-    def _checked(self, n: int, counts: dict[str, int | None]) -> tuple[int | None, int | None]:
-        """What a node's user libraries have checked, and missed; None under a design without."""
-        if self._machine.ports.rules[0]["scheme"] < UTLB:
-            return None, None
-        return int(self._machine.ports.nodes[n]["checks"]), counts["check_misses"] or 0
-
-    def _open_requests(self, n: int) -> int:
-        """Descriptors of all queues that had not ended."""
-        ports = self._machine.ports
-        table = ports.table[n, OWN_PORT + 1 :]
-        receives = (table["receives_posted"] - table["received"])[table["takes"] == WORK_QUEUE]
-        return int(ports.pending[n, OWN_PORT + 1 :]["busy"].sum() + receives.sum())
-
-    def _sent(self, n: int) -> Sent:
-        ports = self._machine.ports
-        own = ports.stream_of[n]
-        streams = ports.pools.streams[own[own > BLANK]]
-        numbered = outstanding = 0
-        if ports.rules[0]["reliable"]:
-            numbered = int(streams["sent"].sum())
-            outstanding = int(((streams["fresh"] - streams["oldest"]) & LAST).sum())
-        made = ports.made[n].tolist()
-        return Sent(
-            total=sum(made),
-            **dict(zip(MADE_NAMES, made, strict=True)),
-            acknowledged=numbered - outstanding,
-            unacknowledged=outstanding,
-            **self._made(n),
-        )
-
-    def _received(self, n: int) -> Received:
-        ended = self._machine.ports.ended[n].tolist()
-        came = int(self._machine.endpoints[n]["accepted"])
-        return fates(ended, came - sum(ended))
-
-    def _lookup_counts(self, n: int, counts: dict[str, int | None], what: str) -> LookupCounts:
-        serving = self._machine.ports.nodes[n]
-        name = "ni_misses" if what == "misses" else what
-        send, receive = (counts[f"{name}_{path}"] or 0 for path in ("send", "receive"))
-        handles = None
-        if self._machine.ports.rules[0]["handles"]:
-            handles = int(serving[f"buffer_{what}"]) + int(serving[f"process_{what}"])
-        total = send + receive + (handles or 0)
-        return LookupCounts(total=total, send=send, receive=receive, handles=handles)
 
 
 E = TypeVar("E", bound=Process)
@@ -317,10 +72,9 @@ OWN_PORTS = 1  # of the firmware, per node
 MOST_PORTS = 1 << 20
 
 
-class PortCluster(Programs[E]):
+class PortCluster(PortMachine, Programs[E]):
     """Hosts on one switch, each with a NIC that serves ports, and programs on them."""
 
-    interface: str | None = None  # what its papers call it; None: ports without a library
     process_type: type[Any] = Process
     run_type: type[PortsRun] = PortsRun
     transport: Transport = Transport()
@@ -359,17 +113,12 @@ class PortCluster(Programs[E]):
         cannot run together.
         """
         super().__init__()
-        policy = policy if delivery is None else delivery
-        if isinstance(policy, str) and policy not in POLICIES:
-            raise SimulationError(f"no policy {policy!r}{did_you_mean(policy, POLICIES)}")
         self.design = chosen_design(design, dict(settings)).at_page_size(PAGE_SIZE)
         name = platform or self.design.platform
         if name is None:
             raise SimulationError(f"design {self.design.name!r} names no platform; give one")
         self.platform = name if isinstance(name, Platform) else load_platform(name)
-        policy = policy or self.design.delivery
-        given = POLICIES[policy] if isinstance(policy, str) else policy
-        self.delivery = one_of(Delivery, given, "delivery", "(policy=...), or its name")
+        self.delivery = chosen_delivery(delivery, policy, self.design.delivery)
         self.served_by = self.design.served_by or self.platform.served_by
         self.way = Way(self.design.way)
         cuts_through = self.delivery.policy == Policy.CUT_THROUGH
@@ -397,8 +146,6 @@ class PortCluster(Programs[E]):
             topology = crossbar(nodes)
         self.topology = checked_topology(topology)
         check_deaths(self.faults, self.topology.nodes)
-        self.memory: Memory | None = None
-        self.book: PortOwners | None = None
 
     def _transport(self, given: str | Transport | None) -> Transport:
         """The transport that was ``given``, or else the design's, or the interface's own."""
@@ -406,21 +153,6 @@ class PortCluster(Programs[E]):
             return given
         word = self.design.transport if given is None else read_part("transport", given, "Cluster")
         return chosen_transport(word, self.transport)
-
-    def __repr__(self) -> str:
-        programs = counted(len(self._programs), "program")
-        what = title(self._names())
-        return f"<Cluster of {counted(self.topology.nodes, 'node')}, {programs}: {what}>"
-
-    def check_path(self, here: int, there: int) -> None:
-        """Return if packets of node ``here`` can come to node ``there``.
-
-        Errors: ``SimulationError``, as for a node and itself: no link leads back to a NIC.
-        """
-        if (here, there) not in self.topology.paths:
-            raise SimulationError(
-                f"no path from node {here} to node {there}: name another node's endpoint or buffer"
-            )
 
     def _made(self, hosts: Sequence[int]) -> tuple[Simulation, list[E]]:
         processes = [max(1, hosts.count(node)) for node in range(self.topology.nodes)]
@@ -481,6 +213,11 @@ class PortCluster(Programs[E]):
     def _setup(self, processes: Sequence[int], links: int) -> Setup:
         nodes = len(processes)
         ports = OWN_PORTS + max(self._ports or 0, max(processes))
+        queue_frames = 0  # of a host, in which its CPU and a NIC at its bus meet
+        if self.way != Way.PCI:
+            rings, entries = (ports, self.size.ring), self.size.queues * self.size.entries
+            mechanism, parameters = MECHANISMS[self.way], machine_parameters(self.platform)
+            queue_frames = bus_frames(parameters, mechanism, rings, self.page_size, entries)
         return Setup(
             design=self.design,
             processes=processes,
@@ -495,7 +232,7 @@ class PortCluster(Programs[E]):
             fresh=self._fresh,
             garbage=self.garbage,
             buffer_bytes=self.buffer_bytes,
-            queue_frames=self._queue_frames(ports),
+            queue_frames=queue_frames,
             serves=self.nic_serves,
             polling_keeps=self.polling_keeps,
             spaces=self.spaces(max(processes), ports - OWN_PORTS),
@@ -503,15 +240,6 @@ class PortCluster(Programs[E]):
             tasks=sum(self._rooms),
             keep_log=self._keep_log,
         )
-
-    def _queue_frames(self, ports: int) -> int:
-        """Frames of a host in which its CPU and a NIC at its bus meet."""
-        if self.way == Way.PCI:
-            return 0
-        rings = (ports, self.size.ring)
-        parameters = machine_parameters(self.platform)
-        entries = self.size.queues * self.size.entries
-        return bus_frames(parameters, MECHANISMS[self.way], rings, self.page_size, entries)
 
     @property
     def _wide_delivery(self) -> Delivery:
@@ -554,27 +282,14 @@ class PortCluster(Programs[E]):
         self.simulation = simulation
         self.memory = Memory(simulation.machine.ports.memory)
         self.book = PortOwners(simulation.machine.ports)
-        self._open_own_ports()
+        simulation.machine.ports.table["open"][:, OWN_PORT] = 1
         return simulation
-
-    def _open_own_ports(self) -> None:
-        assert self.simulation is not None
-        self.simulation.machine.ports.table["open"][:, 0] = 1
-
-    def tag_of(self, node: int, channel: int) -> Hashable:  # noqa: ARG002 - as on any node
-        """What programs on ``node`` know its ``channel`` by."""
-        return channel
 
     @property
     def page_size(self) -> int:
         """Bytes of a page."""
         assert self.design.page_size is not None
         return self.design.page_size
-
-    @property
-    def nic_serves(self) -> bool:
-        """Whether the NIC serves ports itself; else a fast trap and a handler of the kernel do."""
-        return self.served_by == ServedBy.NIC
 
     @TrimmedTraceback()
     def counts(self, node: int) -> dict[str, int | None]:

@@ -12,12 +12,10 @@ from nicscope.interfaces.arguments import raw_bytes, whole
 from nicscope.interfaces.buffers import (
     Allocation,
     MemoryRange,
-    View,
     checked_range,
     owner_of,
-    whole_allocation,
+    settle_memory,
 )
-from nicscope.interfaces.trapeze_endpoint import settle_memory
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entry import bound
 from nicscope.memory.coherence.processor import LOAD, STORE
@@ -51,7 +49,7 @@ from nicscope.nic.ports.layout import INLINE, SEND
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import DTypeLike, NDArray
+    from numpy.typing import NDArray
 
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.ports.state import Ports
@@ -59,20 +57,13 @@ if TYPE_CHECKING:
     from nicscope.interfaces.ownership import Owner
 
 
+FREED = "freed"
+
+
 class Buffer(MemoryRange):
     """A range of a process's memory, or of an endpoint's pinned area."""
 
     __slots__ = ()
-
-    async def write(self, content: Any, offset: int = 0) -> None:
-        """Store ``content`` from byte ``offset`` on; page faults take their time.
-
-        Anything that has bytes, as arrays have, is taken, and ``offset`` counts bytes.
-        """
-        raw = raw_bytes(content)
-        owner, memory = owner_of(self)
-        address, _ = checked_range(owner, memory, self, offset, len(raw))
-        await memory._store_at(address, raw)
 
     async def read(self, count: int | None = None, offset: int = 0) -> bytes:
         """Load ``count`` bytes, by default all, from ``offset`` on; page faults take their time."""
@@ -81,26 +72,9 @@ class Buffer(MemoryRange):
         content: bytes = await memory._load_at(address, size)
         return content
 
-    def array(self, dtype: DTypeLike = "uint8") -> View:
-        """The same memory as an array that reads the present contents at each access.
 
-        What is stored through it is there at once; neither takes time (``interfaces.buffers``).
-        """
-        owner, memory = owner_of(self)
-        address, size = checked_range(owner, memory, self)
-        return View(size, dtype, *memory._view_accessors(self.room, address))
-
-    async def free(self) -> None:
-        """Give the memory back, all that was allocated at once: nothing may name it any more.
-
-        Errors: ``SimulationError`` while a descriptor, or somebody else, still does.
-        """
-        owner, memory = owner_of(self)
-        await memory._free(whole_allocation(owner, self))
-
-
-class OwnMemory:
-    """Stores and loads of a process in its own address space."""
+class ProcessMemory:
+    """A process's own address space: stores and loads there, and giving memory back."""
 
     _owner: Owner
     _memory: Memory
@@ -109,6 +83,10 @@ class OwnMemory:
     _ports: Ports
     _node: int
     _number: int
+    _port: int
+    _mapped: dict[int, int]
+    _next_page: int
+    _freed: dict[int, list[int]]  # first pages of what was, by how many pages it has
     _windows: NDArray[np.uint8] | None  # what processes hold in registers, where there are caches
 
     async def store(self, address: int, content: bytes) -> None:
@@ -215,24 +193,6 @@ class OwnMemory:
         if spent:
             await self._sim_process.ask(COMPUTE, duration=spent)
 
-
-FREED = "freed"
-
-
-class MemoryRelease:
-    """Release of a process's memory."""
-
-    _owner: Owner
-    _memory: Memory
-    _sim_process: SimProcess
-    _ports: Ports
-    _node: int
-    _number: int
-    _port: int
-    _mapped: dict[int, int]
-    _next_page: int
-    _freed: dict[int, list[int]]  # first pages of what was, by how many pages it has
-
     def _take_pages(self, pages: int) -> int:
         """The first of ``pages`` pages, mapped and all zeros.  Errors: if there are none."""
         again = self._freed.get(pages)
@@ -259,7 +219,9 @@ class MemoryRelease:
         size = self._memory.page_size
         first, pages = begin // size, -(-(end - begin) // size)
         for page in range(first, first + pages):
-            if not self._is_pinned(page):
+            entry = self._entry(page)
+            frame = self._memory.state.frames[self._node, int(entry["frame"])]
+            if entry["state"] != PRESENT or frame["pins"] == 0:
                 self._memory.unmap(self._node, self._number, page, 1)
         self._freed.setdefault(pages, []).append(first)
 
@@ -291,12 +253,6 @@ class MemoryRelease:
 
     def _entry(self, page: int) -> Any:
         return self._memory.state.entries[self._node, self._number, page]
-
-    def _is_pinned(self, page: int) -> bool:
-        entry = self._entry(page)
-        if entry["state"] != PRESENT:
-            return False
-        return bool(self._memory.state.frames[self._node, int(entry["frame"])]["pins"] > 0)
 
 
 AT_ONCE = 1 << 16  # bytes

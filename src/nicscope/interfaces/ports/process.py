@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from nicscope.config.design import Scheme, Way
+from nicscope.config.design import Design, Scheme, ServedBy, Way
 from nicscope.drivers.current_program import RUNNING
-from nicscope.drivers.simulate.ports.posting import (
-    BLOCK,
-    GATHER,
-    MORE,
-    POLL,
-    SIGNAL,
-)
+from nicscope.drivers.simulate.ports.posting import BLOCK, GATHER, MORE, POLL, SIGNAL
 from nicscope.drivers.simulate.ports.reports import GIVEN_BITS, KIND_BITS, LATE
 from nicscope.drivers.simulate.process import ADDRESS, OWN, PACKET, PEER, TIME, Record, coroutine
 from nicscope.drivers.simulate.process import Process as SimProcess
-from nicscope.drivers.simulate.records import CHAIN, COMPUTE, POST, PROVIDE, REPORT, SLEEP
+from nicscope.drivers.simulate.records import (
+    CHAIN,
+    COMPUTE,
+    GIVE_UP,
+    POST,
+    PROVIDE,
+    REGISTER,
+    REPORT,
+    SLEEP,
+)
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.host.calls import close_port
 from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, raw_bytes, shown, whole
 from nicscope.interfaces.buffers import allocated
 from nicscope.interfaces.ownership import Owner
-from nicscope.interfaces.ports.diagnostics import describe_state, failed_sends, unread_arrivals
-from nicscope.interfaces.ports.memory import Buffer, Memory, MemoryRelease, OwnMemory
-from nicscope.interfaces.tasks import ProcessTasks, latest, timeout_error
+from nicscope.interfaces.ports.counters import PortDiagnostics, PortOwners
+from nicscope.interfaces.ports.memory import Buffer, Memory, ProcessMemory
+from nicscope.interfaces.programs import ProcessTasks, latest, no_answer_error, timeout_error
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entry import bound
 from nicscope.nic.ports.layout import (
@@ -42,11 +44,13 @@ from nicscope.nic.ports.layout import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Callable, Generator, Hashable, Sequence
     from fractions import Fraction
 
-    from nicscope.drivers.simulate.ports.state import Ports
-    from nicscope.interfaces.ports.cluster import PortCluster
+    from nicscope.config.platform import Platform
+    from nicscope.drivers.simulate.ports.build import PortSize
+    from nicscope.drivers.simulate.process import Simulation
+    from nicscope.fabric.topology import Topology
 
 
 class Done(NamedTuple):
@@ -74,6 +78,7 @@ class Arrival(NamedTuple):
     status: str
 
 
+T = TypeVar("T")
 # Schemes under which the pages of a descriptor are pinned before it is posted.
 PINS_FIRST = (
     Scheme.STATIC,
@@ -96,27 +101,379 @@ class Asked(NamedTuple):
     segments: Sequence[tuple[int, int, int]] = ()  # where there are several, each with its key
 
 
-class PortCalls(ABC):
-    """The calls of a process at its port."""
+def _no_call(given: object) -> SimulationError:
+    return SimulationError(
+        "what is put before a call is made by posting(), posting_inline() or providing(), not "
+        f"something of type {type(given).__name__}"
+    )
 
-    cluster: PortCluster[Any]
-    _owner: Owner
-    _sim_process: SimProcess
-    _ports: Ports
-    _memory: Memory
-    _node: int
-    _port: int
-    _mapped: dict[int, int]
-    _next_request: int
-    _surely_short: int
 
-    @abstractmethod
-    def _question(self, which: int, mode: str, port: int | None) -> bytes:
-        """The request for the next report of the ring ``which``."""
+def _whole_segments(segments: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """Pieces of memory as whole numbers.  Errors: ``SimulationError`` for what is none."""
+    return [
+        (whole(address, "an address", LEAST), whole(length, "a length", LEAST), NO_REGION)
+        for address, length in segments
+    ]
 
-    @abstractmethod
+
+LONGEST_PAUSE_US = 32.0  # between two looks at whether a port has closed
+MODES = {"poll": POLL, "block": BLOCK, "signal": SIGNAL}
+
+
+@kernel
+def _close(machine: Any, n: int, p: int) -> Any:
+    return close_port(machine, n, p)
+
+
+class PortMachine:
+    """What a cluster of ports is made of, as its processes look it up."""
+
+    interface: str | None = None  # what its papers call it; None: ports without a library
+    design: Design
+    platform: Platform
+    way: Way
+    topology: Topology
+    served_by: str
+    size: PortSize
+    simulation: Simulation | None
+    memory: Memory | None = None
+    book: PortOwners | None = None
+
+    @property
+    def nic_serves(self) -> bool:
+        """Whether the NIC serves ports itself; else a fast trap and a handler of the kernel do."""
+        return self.served_by == ServedBy.NIC
+
+    def check_path(self, here: int, there: int) -> None:
+        """Return if packets of node ``here`` can come to node ``there``.
+
+        Errors: ``SimulationError``, as for a node and itself: no link leads back to a NIC.
+        """
+        if (here, there) not in self.topology.paths:
+            raise SimulationError(
+                f"no path from node {here} to node {there}: name another node's endpoint or buffer"
+            )
+
+    def tag_of(self, node: int, channel: int) -> Hashable:  # noqa: ARG002 - as on any node
+        """What programs on ``node`` know its ``channel`` by."""
+        return channel
+
+
+class Process(ProcessMemory, ProcessTasks):
+    """One process: an address space, one port, and a clock."""
+
+    def __init__(self, cluster: PortMachine, sim_process: SimProcess, number: int) -> None:
+        self.cluster = cluster
+        self._node = sim_process.node
+        self._number = number
+        self._port = number + 1
+        self._sim_process = sim_process
+        assert cluster.simulation is not None
+        assert cluster.memory is not None
+        self._machine = cluster.simulation.machine
+        self._memory = cluster.memory
+        self._ports = self._machine.ports
+        # What it holds in registers, where its stores and loads go through caches.
+        self._windows = None if cluster.way == Way.PCI else self._machine.bus.windows
+        self._owner = Owner(
+            f"process {number} of node {self._node}", cluster.simulation, sim_process
+        )
+        self._mapped: dict[int, int] = {}  # ports, and what names each as this process's
+        diagnostics = PortDiagnostics(self._machine, sim_process, self._mapped, cluster.tag_of)
+        sim_process.knows = diagnostics.describe_state
+        sim_process.lost = diagnostics.failed_sends
+        sim_process.unread = diagnostics.unread_arrivals
+        self._next_page = 0
+        self._freed = {}
+        self._next_request = 0
+        # A descriptor's piece of that many bytes is never more than can be pinned at once.
+        self._surely_short = (cluster.size.longest - 1) * self._memory.page_size
+        self._questions: dict[tuple[int, str, int | None], bytes] = {}  # for reports, as asked
+        self._map_port(self._port)
+        self._note_port(self._port)
+
+    def __repr__(self) -> str:
+        interface = self.cluster.interface or "ports"
+        return f"<{type(self).__name__} of {self._owner.place}, {interface}>"
+
+    @property
+    def number(self) -> int:
+        """Its own on its node, and its address space's."""
+        return self._number
+
+    @property
+    def port(self) -> int:
+        """The port that it was given."""
+        return self._port
+
+    def open_port(self, port: int) -> None:
+        """Open a port of this process again that has closed.  Errors: if it is another's.
+
+        How descriptors ended can still be read; what had come and was not read is gone.
+        """
+        self._owner.check_caller()
+        which = self._own(port)
+        record = self._ports.table[self._node, which]
+        if record["open"] == 0:
+            record["read"] = record["reserved"] = record["received"]
+            self._map_port(which)
+
+    def _map_port(self, port: int) -> None:
+        """Have ``port`` be this process's, and open."""
+        record = self._ports.table[self._node, port]
+        record["open"] = 1
+        record["space"] = self._number
+        self._mapped[port] = int(record["given"]) << GIVEN_BITS
+
+    def _note_port(self, port: int, name: str | None = None) -> None:
+        """Counts what ``port`` does for this process from now on."""
+        assert self.cluster.book is not None
+        self.cluster.book.note(self._node, port, self._number, name)
+
+    def _on_port_reassigned(self, port: int) -> None:
+        """Handles the close of ``port``, which another process has now."""
+        del self._mapped[port]
+        self._questions.clear()
+
+    def waiting(self, port: int | None = None) -> int:
+        """How many arrivals the port's queue holds, which the process may look at any time."""
+        self._owner.check_caller()
+        which = self._own(port)
+        record = self._ports.table[self._node, which]
+        came = int(record["received"])
+        if self._windows is not None:
+            came = int(self._machine.bus.shown[self._node, which, RECEIVED])
+        return max(came - int(record["read"]), 0)
+
+    async def close_port(self, port: int | None = None) -> None:
+        """Close a port: what is posted ends as "closed", and what comes for it is rejected.
+
+        Returns when what has begun has ended: its packets are acknowledged or rejected, or their
+        receiver is dead.  Reports can be read afterwards; what is posted then ends as "closed".
+        """
+        self._owner.check_caller()
+        which = self._own(port)
+        close = bound(_close, self._machine)
+        pause = 1.0
+        while not close(self._node, which):
+            await self.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_US)
+
     def _closed_port_error(self, port: int | None) -> SimulationError:
         """The error for what a port that has closed does not do any more."""
+        which = self._port if port is None else port
+        return SimulationError(
+            f"port {which} of node {self._node} is closed: nothing more comes of it for "
+            f"{self._owner.name}; open it again, or another"
+        )
+
+    def _check_open(self) -> None:
+        """Return if the process's port is open: what is closed is not given new rights."""
+        if self._ports.table[self._node, self._port]["open"] == 0:
+            raise SimulationError(
+                f"the port of {self._owner.name} is closed; open_port() opens it again"
+            )
+
+    def allocate(self, byte_count: int) -> Buffer:
+        """Fresh memory that begins at a page: zeros, without a frame until it is touched."""
+        self._owner.check_caller()
+        if type(byte_count) is int and byte_count < 1:
+            raise SimulationError(f"a buffer must have at least 1 byte, got {byte_count}")
+        count = whole(byte_count, "a number of bytes", 1)
+        size = self._memory.page_size
+        begin = self._take_pages(-(-count // size)) * size
+        return allocated(Buffer, self._owner, self, begin, count)
+
+    async def compute(self, microseconds: float) -> None:
+        """Keeps the CPU busy for that time."""
+        self._owner.check_caller()
+        await self._sim_process.ask(COMPUTE, duration=in_ps(microseconds, self._sim_process.now))
+
+    async def compute_until_signal(self, microseconds: float, port: int | None = None) -> float:
+        """Keep the CPU busy until a signal says that something has arrived; us that are left.
+
+        What arrived before and has not been read is signalled at once.
+        """
+        self._owner.check_caller()
+        which = self._own(port)
+        ended = await self._sim_process.ask(
+            COMPUTE,
+            peer=which,
+            payload=1,
+            duration=in_ps(microseconds, self._sim_process.now),
+            own=self._mapped[which] | RECEIVED,
+        )
+        return ended.address / PS_PER_US
+
+    async def sleep(self, microseconds: float) -> None:
+        """Releases the CPU to others for that time."""
+        self._owner.check_caller()
+        await self._sim_process.ask(SLEEP, duration=in_ps(microseconds, self._sim_process.now))
+
+    # What programs do most often are generators that yield what they ask of the driver: a coroutine
+    # in between would take a tenth of a message's time.
+
+    @coroutine
+    def post(
+        self,
+        operation: int,
+        name: int,
+        segments: Sequence[tuple[int, int]],
+        *,
+        offset: int = 0,
+        notify: bool = False,
+        port: int | None = None,
+    ) -> Generator[bytes, Record, int]:
+        """Post a descriptor; its number, by which ``done`` will report it.
+
+        ``segments``: up to ``PortSize.segments`` times address and length, which are sent as one.
+        """
+        asked = self.posting(operation, name, segments, offset=offset, notify=notify, port=port)
+        self._place(asked)
+        ended = yield asked.what
+        self._sim_process.now = ended[TIME]
+        if ended[OWN] < 0:
+            raise self._closed_port_error(port)
+        return asked.request
+
+    @coroutine
+    def post_inline(
+        self, operation: int, name: int, content: bytes, port: int | None = None
+    ) -> Generator[bytes, Record, int]:
+        """Post a descriptor that holds its data; its number."""
+        sim_process = self._sim_process
+        request, what, raw, _ = self._inlined(operation, name, content, port, 0)
+        sim_process.control_bytes[: len(raw)] = raw
+        ended = yield what
+        sim_process.now = ended[TIME]
+        if ended[OWN] < 0:
+            raise self._closed_port_error(port)
+        return request
+
+    @coroutine
+    def post_all(
+        self, several: Sequence[Asked], port: int | None = None
+    ) -> Generator[bytes, Record, list[int]]:
+        """Post descriptors one after the other; their numbers.
+
+        All but the last were made with ``more``: then one trap is for them all.
+        """
+        self._owner.check_caller()
+        self._own(port)
+        self._check_own(several)
+        for asked in several:
+            self._place(asked)
+            ended = yield asked.what
+            self._sim_process.now = ended[TIME]
+            if ended[OWN] < 0:
+                raise self._closed_port_error(port)
+        return [asked.request for asked in several]
+
+    async def system_call(self) -> None:
+        """Spend the time of a call of the operating system."""
+        self._owner.check_caller()
+        await self._sim_process.ask(
+            COMPUTE, duration=int(self._ports.costs[self._node]["system_call"])
+        )
+
+    async def _register_pages(self, place: tuple[int, int]) -> str:
+        """Pins the pages of memory, an address and a length, for good; "done", or why it cannot."""
+        ended = await self._sim_process.ask(
+            REGISTER, peer=self._port, address=place[0], payload=place[1]
+        )
+        return STATUS_NAMES[ended.address]
+
+    async def _deregister_pages(self, place: tuple[int, int]) -> None:
+        await self._sim_process.ask(GIVE_UP, peer=self._port, address=place[0], payload=place[1])
+
+    async def _await_found(
+        self,
+        find: Callable[[], T | None],
+        until: int,
+        pause_us: float,
+        silence: Callable[[], str],
+        node: int | None = None,
+    ) -> T:
+        """What ``find`` gives once it is there, asked for every ``pause_us`` until a time (ps).
+
+        Errors: ``WaitTimeoutError`` that says ``silence``, and what ``node`` does, if it is one's.
+        """
+        while (found := find()) is None:
+            if self._sim_process.now >= until:
+                raise no_answer_error(self._sim_process, silence(), node)
+            await self.sleep(pause_us)
+        return found
+
+    @coroutine
+    def provide(self, *addresses: int, port: int | None = None) -> Generator[bytes, Record, None]:
+        """Put buffers into the free queue, one after the other; one trap is for them all."""
+        last_place = len(addresses) - 1
+        asked = [
+            self.providing(address, port, place < last_place)
+            for place, address in enumerate(addresses)
+        ]
+        for first in range(0, len(asked), CHAIN):
+            *before, last = asked[first : first + CHAIN]
+            ended = yield self._chain_requests(before, last.what)
+            self._sim_process.now = ended[TIME]
+            if ended[OWN] < 0:
+                raise self._closed_port_error(port)
+
+    @coroutine
+    def done(
+        self,
+        mode: str = "poll",
+        port: int | None = None,
+        *,
+        after: Asked | Sequence[Asked] | None = None,
+        timeout_us: float | Fraction | None = None,
+    ) -> Generator[bytes, Record, Done]:
+        """How the next descriptor ended, when it has; ``after``: what is asked for before that.
+
+        Errors: ``SimulationError`` if the port is closed and has no report left, or if that of what
+        is asked for before is; ``WaitTimeoutError`` if there was none for ``timeout_us``.
+        """
+        question = self._question(SENT, mode, port, timeout_us)
+        ended = yield question if after is None else self._chain_requests(after, question)
+        self._sim_process.now = ended[TIME]
+        if ended[OWN] < 0:
+            raise self._wait_error(ended)
+        report: Done = _tuple(Done, (ended[PACKET], STATUS_NAMES[ended[ADDRESS]]))
+        return report
+
+    @coroutine
+    def arrival(
+        self,
+        mode: str = "poll",
+        port: int | None = None,
+        *,
+        after: Asked | Sequence[Asked] | None = None,
+        timeout_us: float | Fraction | None = None,
+    ) -> Generator[bytes, Record, Arrival]:
+        """The next arrival, when there is one.  Errors: as of ``done``."""
+        question = self._question(RECEIVED, mode, port, timeout_us)
+        ended = yield question if after is None else self._chain_requests(after, question)
+        self._sim_process.now = ended[TIME]
+        if ended[OWN] < 0:
+            raise self._wait_error(ended)
+        return self._received(ended)
+
+    @coroutine
+    def arrival_until(
+        self, when_us: float, port: int | None = None
+    ) -> Generator[bytes, Record, Arrival | None]:
+        """The next arrival, or None if there is none at ``when_us``."""
+        self._owner.check_caller()
+        place = self._own(port)
+        own = self._mapped[place] | RECEIVED
+        when = max(1, in_ps(when_us, 0))
+        ended = yield self._sim_process.request(REPORT, peer=place, own=own, address=when)
+        self._sim_process.now = ended[TIME]
+        if ended[OWN] == LATE:
+            return None
+        if ended[OWN] < 0:
+            raise self._closed_port_error(ended[PEER])
+        return self._received(ended)
 
     def posting(
         self,
@@ -294,338 +651,6 @@ class PortCalls(ABC):
             )
         gathered[self._sim_process.number, place, : len(asked.segments)] = asked.segments
 
-
-def _no_call(given: object) -> SimulationError:
-    return SimulationError(
-        "what is put before a call is made by posting(), posting_inline() or providing(), not "
-        f"something of type {type(given).__name__}"
-    )
-
-
-def _whole_segments(segments: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
-    """Pieces of memory as whole numbers.  Errors: ``SimulationError`` for what is none."""
-    return [
-        (whole(address, "an address", LEAST), whole(length, "a length", LEAST), NO_REGION)
-        for address, length in segments
-    ]
-
-
-LONGEST_PAUSE_US = 32.0  # between two looks at whether a port has closed
-MODES = {"poll": POLL, "block": BLOCK, "signal": SIGNAL}
-
-
-@kernel
-def _close(machine: Any, n: int, p: int) -> Any:
-    return close_port(machine, n, p)
-
-
-class Process(PortCalls, OwnMemory, MemoryRelease, ProcessTasks):
-    """One process: an address space, one port, and a clock."""
-
-    def __init__(self, cluster: PortCluster[Any], sim_process: SimProcess, number: int) -> None:
-        self.cluster = cluster
-        self._node = sim_process.node
-        self._number = number
-        self._port = number + 1
-        self._sim_process = sim_process
-        assert cluster.simulation is not None
-        assert cluster.memory is not None
-        self._machine = cluster.simulation.machine
-        self._memory = cluster.memory
-        self._ports = self._machine.ports
-        # What it holds in registers, where its stores and loads go through caches.
-        self._windows = None if cluster.way == Way.PCI else self._machine.bus.windows
-        self._owner = Owner(
-            f"process {number} of node {self._node}", cluster.simulation, sim_process
-        )
-        sim_process.knows = lambda: describe_state(self)
-        sim_process.lost = lambda: failed_sends(self)
-        sim_process.unread = lambda: unread_arrivals(self)
-        self._next_page = 0
-        self._freed = {}
-        self._next_request = 0
-        self._mapped: dict[int, int] = {}  # ports, and what names each as this process's
-        # A descriptor's piece of that many bytes is never more than can be pinned at once.
-        self._surely_short = (cluster.size.longest - 1) * self._memory.page_size
-        self._questions: dict[tuple[int, str, int | None], bytes] = {}  # for reports, as asked
-        self._map_port(self._port)
-        self._note_port(self._port)
-
-    def __repr__(self) -> str:
-        interface = self.cluster.interface or "ports"
-        return f"<{type(self).__name__} of {self._owner.place}, {interface}>"
-
-    @property
-    def node(self) -> int:
-        """Its node's number."""
-        return self._node
-
-    @property
-    def number(self) -> int:
-        """Its own on its node, and its address space's."""
-        return self._number
-
-    @property
-    def port(self) -> int:
-        """The port that it was given."""
-        return self._port
-
-    def open_port(self, port: int) -> None:
-        """Open a port of this process again that has closed.  Errors: if it is another's.
-
-        How descriptors ended can still be read; what had come and was not read is gone.
-        """
-        self._owner.check_caller()
-        which = self._own(port)
-        record = self._ports.table[self._node, which]
-        if record["open"] == 0:
-            record["read"] = record["reserved"] = record["received"]
-            self._map_port(which)
-
-    def _map_port(self, port: int) -> None:
-        """Have ``port`` be this process's, and open."""
-        record = self._ports.table[self._node, port]
-        record["open"] = 1
-        record["space"] = self._number
-        self._mapped[port] = int(record["given"]) << GIVEN_BITS
-
-    def _note_port(self, port: int, name: str | None = None) -> None:
-        """Counts what ``port`` does for this process from now on."""
-        assert self.cluster.book is not None
-        self.cluster.book.note(self._node, port, self._number, name)
-
-    def _on_port_reassigned(self, port: int) -> None:
-        """Handles the close of ``port``, which another process has now."""
-        del self._mapped[port]
-        self._questions.clear()
-
-    def waiting(self, port: int | None = None) -> int:
-        """How many arrivals the port's queue holds, which the process may look at any time."""
-        self._owner.check_caller()
-        which = self._own(port)
-        record = self._ports.table[self._node, which]
-        came = int(record["received"])
-        if self._windows is not None:
-            came = int(self._machine.bus.shown[self._node, which, RECEIVED])
-        return max(came - int(record["read"]), 0)
-
-    async def close_port(self, port: int | None = None) -> None:
-        """Close a port: what is posted ends as "closed", and what comes for it is rejected.
-
-        Returns when what has begun has ended: its packets are acknowledged or rejected, or their
-        receiver is dead.  Reports can be read afterwards; what is posted then ends as "closed".
-        """
-        self._owner.check_caller()
-        which = self._own(port)
-        close = bound(_close, self._machine)
-        pause = 1.0
-        while not close(self._node, which):
-            await self.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE_US)
-
-    def _closed_port_error(self, port: int | None) -> SimulationError:
-        """The error for what a port that has closed does not do any more."""
-        which = self._port if port is None else port
-        return SimulationError(
-            f"port {which} of node {self._node} is closed: nothing more comes of it for "
-            f"{self._owner.name}; open it again, or another"
-        )
-
-    def _check_open(self) -> None:
-        """Return if the process's port is open: what is closed is not given new rights."""
-        if self._ports.table[self._node, self._port]["open"] == 0:
-            raise SimulationError(
-                f"the port of {self._owner.name} is closed; open_port() opens it again"
-            )
-
-    @property
-    def now_us(self) -> float:
-        """The process's clock, in us."""
-        return self._sim_process.now / PS_PER_US
-
-    def allocate(self, byte_count: int) -> Buffer:
-        """Fresh memory that begins at a page: zeros, without a frame until it is touched."""
-        self._owner.check_caller()
-        if type(byte_count) is int and byte_count < 1:
-            raise SimulationError(f"a buffer must have at least 1 byte, got {byte_count}")
-        count = whole(byte_count, "a number of bytes", 1)
-        size = self._memory.page_size
-        begin = self._take_pages(-(-count // size)) * size
-        return allocated(Buffer, self._owner, self, begin, count)
-
-    async def compute(self, microseconds: float) -> None:
-        """Keeps the CPU busy for that time."""
-        self._owner.check_caller()
-        await self._sim_process.ask(COMPUTE, duration=in_ps(microseconds, self._sim_process.now))
-
-    async def compute_until_signal(self, microseconds: float, port: int | None = None) -> float:
-        """Keep the CPU busy until a signal says that something has arrived; us that are left.
-
-        What arrived before and has not been read is signalled at once.
-        """
-        self._owner.check_caller()
-        which = self._own(port)
-        ended = await self._sim_process.ask(
-            COMPUTE,
-            peer=which,
-            payload=1,
-            duration=in_ps(microseconds, self._sim_process.now),
-            own=self._mapped[which] | RECEIVED,
-        )
-        return ended.address / PS_PER_US
-
-    async def sleep(self, microseconds: float) -> None:
-        """Releases the CPU to others for that time."""
-        self._owner.check_caller()
-        await self._sim_process.ask(SLEEP, duration=in_ps(microseconds, self._sim_process.now))
-
-    # What programs do most often are generators that yield what they ask of the driver: a coroutine
-    # in between would take a tenth of a message's time.
-
-    @coroutine
-    def post(
-        self,
-        operation: int,
-        name: int,
-        segments: Sequence[tuple[int, int]],
-        *,
-        offset: int = 0,
-        notify: bool = False,
-        port: int | None = None,
-    ) -> Generator[bytes, Record, int]:
-        """Post a descriptor; its number, by which ``done`` will report it.
-
-        ``segments``: up to ``PortSize.segments`` times address and length, which are sent as one.
-        """
-        asked = self.posting(operation, name, segments, offset=offset, notify=notify, port=port)
-        self._place(asked)
-        ended = yield asked.what
-        self._sim_process.now = ended[TIME]
-        if ended[OWN] < 0:
-            raise self._closed_port_error(port)
-        return asked.request
-
-    @coroutine
-    def post_inline(
-        self, operation: int, name: int, content: bytes, port: int | None = None
-    ) -> Generator[bytes, Record, int]:
-        """Post a descriptor that holds its data; its number."""
-        sim_process = self._sim_process
-        request, what, raw, _ = self._inlined(operation, name, content, port, 0)
-        sim_process.control_bytes[: len(raw)] = raw
-        ended = yield what
-        sim_process.now = ended[TIME]
-        if ended[OWN] < 0:
-            raise self._closed_port_error(port)
-        return request
-
-    @coroutine
-    def post_all(
-        self, several: Sequence[Asked], port: int | None = None
-    ) -> Generator[bytes, Record, list[int]]:
-        """Post descriptors one after the other; their numbers.
-
-        All but the last were made with ``more``: then one trap is for them all.
-        """
-        self._owner.check_caller()
-        self._own(port)
-        self._check_own(several)
-        for asked in several:
-            self._place(asked)
-            ended = yield asked.what
-            self._sim_process.now = ended[TIME]
-            if ended[OWN] < 0:
-                raise self._closed_port_error(port)
-        return [asked.request for asked in several]
-
-    async def system_call(self) -> None:
-        """Spend the time of a call of the operating system."""
-        self._owner.check_caller()
-        await self._sim_process.ask(
-            COMPUTE, duration=int(self._ports.costs[self._node]["system_call"])
-        )
-
-    @coroutine
-    def provide(self, *addresses: int, port: int | None = None) -> Generator[bytes, Record, None]:
-        """Put buffers into the free queue, one after the other; one trap is for them all."""
-        last_place = len(addresses) - 1
-        asked = [
-            self.providing(address, port, place < last_place)
-            for place, address in enumerate(addresses)
-        ]
-        for first in range(0, len(asked), CHAIN):
-            *before, last = asked[first : first + CHAIN]
-            ended = yield self._chain_requests(before, last.what)
-            self._sim_process.now = ended[TIME]
-            if ended[OWN] < 0:
-                raise self._closed_port_error(port)
-
-    @coroutine
-    def done(
-        self,
-        mode: str = "poll",
-        port: int | None = None,
-        *,
-        after: Asked | Sequence[Asked] | None = None,
-        timeout_us: float | Fraction | None = None,
-    ) -> Generator[bytes, Record, Done]:
-        """How the next descriptor ended, when it has; ``after``: what is asked for before that.
-
-        Errors: ``SimulationError`` if the port is closed and has no report left, or if that of what
-        is asked for before is; ``WaitTimeoutError`` if there was none for ``timeout_us``.
-        """
-        question = self._question(SENT, mode, port)
-        if timeout_us is not None:
-            question = self._timed(SENT, mode, port, timeout_us)
-        ended = yield question if after is None else self._chain_requests(after, question)
-        self._sim_process.now = ended[TIME]
-        if ended[OWN] < 0:
-            raise self._wait_error(ended)
-        return self._end_of_sent(ended)
-
-    @coroutine
-    def arrival(
-        self,
-        mode: str = "poll",
-        port: int | None = None,
-        *,
-        after: Asked | Sequence[Asked] | None = None,
-        timeout_us: float | Fraction | None = None,
-    ) -> Generator[bytes, Record, Arrival]:
-        """The next arrival, when there is one.  Errors: as of ``done``."""
-        question = self._question(RECEIVED, mode, port)
-        if timeout_us is not None:
-            question = self._timed(RECEIVED, mode, port, timeout_us)
-        ended = yield question if after is None else self._chain_requests(after, question)
-        self._sim_process.now = ended[TIME]
-        if ended[OWN] < 0:
-            raise self._wait_error(ended)
-        return self._received(ended)
-
-    @coroutine
-    def arrival_until(
-        self, when_us: float, port: int | None = None
-    ) -> Generator[bytes, Record, Arrival | None]:
-        """The next arrival, or None if there is none at ``when_us``."""
-        self._owner.check_caller()
-        place = self._own(port)
-        own = self._mapped[place] | RECEIVED
-        when = max(1, in_ps(when_us, 0))
-        ended = yield self._sim_process.request(REPORT, peer=place, own=own, address=when)
-        self._sim_process.now = ended[TIME]
-        if ended[OWN] == LATE:
-            return None
-        if ended[OWN] < 0:
-            raise self._closed_port_error(ended[PEER])
-        return self._received(ended)
-
-    def _timed(self, which: int, mode: str, port: int | None, timeout_us: Any) -> bytes:
-        """The request for the next report of the ring ``which``, for so long."""
-        place = self._own(port)
-        own = self._mapped[place] | which | MODES[mode] << 1
-        until = latest(self._sim_process, timeout_us)
-        return self._sim_process.request(REPORT, peer=place, own=own, address=until)
-
     def _wait_error(self, ended: Record) -> SimulationError:
         """The error of a wait for a report that ended without one."""
         return (
@@ -633,11 +658,6 @@ class Process(PortCalls, OwnMemory, MemoryRelease, ProcessTasks):
             if ended[OWN] == LATE
             else self._closed_port_error(ended[PEER])
         )
-
-    def _end_of_sent(self, record: Record) -> Done:
-        """The status that a report of the ring ``SENT`` carries."""
-        report: Done = _tuple(Done, (record[PACKET], STATUS_NAMES[record[ADDRESS]]))
-        return report
 
     def _received(self, record: Record) -> Arrival:
         """The arrival that a report of the ring ``RECEIVED`` carries."""
@@ -655,8 +675,10 @@ class Process(PortCalls, OwnMemory, MemoryRelease, ProcessTasks):
         report: Arrival = _tuple(Arrival, said)
         return report
 
-    def _question(self, which: int, mode: str, port: int | None) -> bytes:
-        """The request for the next report of the ring ``which``."""
+    def _question(
+        self, which: int, mode: str, port: int | None, timeout_us: float | Fraction | None
+    ) -> bytes:
+        """The request for the next report of the ring ``which``, for so long."""
         if RUNNING.program is not self._sim_process:
             self._owner.check_caller()
         if type(mode) is not str or (port is not None and type(port) is not int):
@@ -665,8 +687,13 @@ class Process(PortCalls, OwnMemory, MemoryRelease, ProcessTasks):
         if question is None:
             if mode not in MODES:
                 raise SimulationError(f"no way to wait {mode!r}{did_you_mean(mode, MODES)}")
-            place = self._own(port)
-            own = self._mapped[place] | which | MODES[mode] << 1
-            question = self._sim_process.request(REPORT, peer=place, own=own)
-            self._questions[which, mode, port] = question
+        elif timeout_us is None:
+            return question
+        place = self._own(port)
+        own = self._mapped[place] | which | MODES[mode] << 1
+        if timeout_us is not None:
+            until = latest(self._sim_process, timeout_us)
+            return self._sim_process.request(REPORT, peer=place, own=own, address=until)
+        question = self._sim_process.request(REPORT, peer=place, own=own)
+        self._questions[which, mode, port] = question
         return question

@@ -118,11 +118,11 @@ class SharedMemory:
         """A row of ``node`` for memory that is to be exported.  Errors: if all are in use."""
         return self._exports.take(node)
 
-    def give_up(self, node: int, row: int) -> None:
+    def give_back(self, node: int, row: int) -> None:
         """Frees the row of an export that failed."""
         self._exports.give_back((node, row), once=lambda: True)
 
-    def export(
+    def enter(
         self, owner: Process, row: int, port: int, place: tuple[int, int], rights: int,
         guest: tuple[int | None, int | None],
     ) -> None:  # fmt: skip
@@ -142,7 +142,7 @@ class SharedMemory:
         record["epoch"] += 1  # imports of what was here before are worth nothing
         record["valid"] = 1
 
-    def withdraw(self, node: int, row: int, port: int) -> None:
+    def remove(self, node: int, row: int, port: int) -> None:
         """Removes an export: transfers that arrive later are rejected."""
         record = self._ports.shared.exports[node, row]
         record["valid"] = 0

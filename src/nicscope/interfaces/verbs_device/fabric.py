@@ -30,10 +30,11 @@ from nicscope.drivers.simulate.thread_scheduler import (
 )
 from nicscope.errors import SimulationError
 from nicscope.host.calls import drop_page
-from nicscope.interfaces.options import DesignSettings, with_named_options
-from nicscope.interfaces.ports.cluster import KINDS, OWN_PORTS, PortCluster, PortsRun
+from nicscope.interfaces.arguments import DesignSettings, with_named_options
+from nicscope.interfaces.ports.cluster import OWN_PORTS, PortCluster
+from nicscope.interfaces.ports.counters import KINDS, PortsRun
 from nicscope.interfaces.ports.process import Process
-from nicscope.interfaces.run_timeline import ACTIONS
+from nicscope.interfaces.run_report import ACTIONS
 from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.calls import (
     Caps,
@@ -56,7 +57,10 @@ if TYPE_CHECKING:
 
     from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.machine import Machine
-    from nicscope.drivers.simulate.programs import Simulation
+    from nicscope.drivers.simulate.observe import RunLog
+    from nicscope.drivers.simulate.ports.build import Faults
+    from nicscope.drivers.simulate.process import Simulation
+    from nicscope.drivers.simulate.thread_scheduler import Caller
     from nicscope.fabric.topology import Topology
     from nicscope.interfaces.ports.memory import Memory
 

@@ -28,7 +28,7 @@ from nicscope.interfaces.ownership import Owner
 from nicscope.interfaces.ports import process as ports
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.interfaces.ports.memory import Buffer
-from nicscope.interfaces.tasks import ProcessTasks
+from nicscope.interfaces.programs import ProcessTasks
 from nicscope.interfaces.via.descriptor import (
     PendingDescriptors,
     Region,

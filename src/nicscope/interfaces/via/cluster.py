@@ -22,8 +22,13 @@ from nicscope.config.platform import MIDDLE, load_platform
 from nicscope.drivers.simulate.bus.state import ON_NIC, machine_parameters, word_of
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
 from nicscope.errors import SimulationError, did_you_mean
-from nicscope.interfaces.arguments import a_fraction, node_count, whole
-from nicscope.interfaces.options import UnseededSettings, with_named_options
+from nicscope.interfaces.arguments import (
+    UnseededSettings,
+    a_fraction,
+    node_count,
+    whole,
+    with_named_options,
+)
 from nicscope.interfaces.ports.cluster import PAGE_SIZE
 from nicscope.interfaces.programs import called
 from nicscope.interfaces.via.agent import Agent, Nodes, Process, Settings
@@ -46,7 +51,7 @@ if TYPE_CHECKING:
     from nicscope.config.machine import Parameter
     from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.ports.build import Setup
-    from nicscope.drivers.simulate.programs import Simulation
+    from nicscope.drivers.simulate.process import Simulation
     from nicscope.fabric.topology import Topology
 
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from nicscope.apps.svm.coherence import POISON, WORD, Caller, Coherence, Diff, Domain, RemoteDomain
 from nicscope.errors import SimulationError
-from nicscope.interfaces.tasks import Gate
-from nicscope.interfaces.unet.active_messages import FIRST_FREE, HEADER, PIECE, SLOT, ActiveMessages
+from nicscope.interfaces.active_messages import FIRST_FREE, HEADER, PIECE, SLOT, ActiveMessages
+from nicscope.interfaces.programs import Gate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence

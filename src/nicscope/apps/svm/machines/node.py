@@ -37,7 +37,7 @@ from nicscope.apps.svm.process import (
 from nicscope.errors import SimulationError, StuckError, WaitTimeoutError, did_you_mean
 from nicscope.interfaces import HostSize
 from nicscope.interfaces.options import Cluster
-from nicscope.interfaces.tasks import Gate
+from nicscope.interfaces.programs import Gate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence

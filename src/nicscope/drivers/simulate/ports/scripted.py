@@ -6,7 +6,7 @@ waits for a report at that port.  With one outstanding its requests follow one a
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.operations import set_timer
+from nicscope.drivers.simulate.host import set_timer
 from nicscope.drivers.simulate.ports.calls import run_trace_process
 from nicscope.drivers.simulate.records import NO_OPERATION, POST, REPORT, SLEEP
 from nicscope.drivers.simulate.traced.state import is_traced

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.operations import set_timer
+from nicscope.drivers.simulate.host import set_timer
 from nicscope.drivers.simulate.ports.reports import KIND_BITS
 from nicscope.drivers.simulate.records import ANY_REPORT, COPY, NO_OPERATION, POST, SLEEP
 from nicscope.drivers.simulate.records import COMPUTE as COMPUTE_OPERATION

@@ -14,8 +14,8 @@ from nicscope.apps.split_c import Blocking, multiply, radix_sort, sample_sort
 from nicscope.config.design import load_design
 from nicscope.drivers.replay import replay
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
+from nicscope.interfaces.active_messages import ActiveMessages
 from nicscope.interfaces.unet import Cluster, Process
-from nicscope.interfaces.unet.active_messages import ActiveMessages
 from nicscope.traces.bundled import bundled_traces
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import Requests

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.config.platform import WORD as WORD_OF_MEMORY
-from nicscope.config.platform import excess_of
+from nicscope.config.platform import Platform, excess_of
 from nicscope.drivers.translation import nic_memory_bytes
 from nicscope.errors import SimulationError
 from nicscope.kernel.decorators import row_of
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.ports.state import Ports
+
 
 WORD = 4
 # Fields of records that no firmware would have: the observer's, and what the network does.
@@ -84,84 +84,24 @@ OWN = "simulation"
 TABLES = "tables"  # on the NIC if static, else in the host's memory
 ON_NIC = (LOOKUP, QUEUES, PROCESSES, TRANSPORT, PACKETS, BUFFERS)
 
-PLACES = {
-    "requests": QUEUES,
-    "segments": QUEUES,
-    "inline": QUEUES,
-    "free": QUEUES,
-    "reports": QUEUES,
-    "report_bytes": QUEUES,
-    "report_buffers": QUEUES,
-    "table": PROCESSES,
-    "current": PROCESSES,
-    "carried": PROCESSES,
-    "ready": PROCESSES,
-    "provided": PROCESSES,
-    "channels": PROCESSES,
-    "filling": PROCESSES,
-    "fetches": PROCESSES,
-    "nodes": PROCESSES,
-    "plans": OWN,
-    "stream_of": TRANSPORT,
-    "timed": TRANSPORT,
-    "due_marks": TRANSPORT,
-    "pools": TRANSPORT,
-    "send_heads": PACKETS,
-    "arrival_heads": PACKETS,
-    "shown": PACKETS,
-    "send_ring": PACKETS,
-    "arriving": PACKETS,
-    "arrival_buffers": PACKETS,
-    "receive_ring": PACKETS,
-    "send_buffers": BUFFERS,
-    "receive_buffers": BUFFERS,
-    "shared": TABLES,
-    "translations": LOOKUP,
-    "buffer_cache": LOOKUP,
-    "process_cache": LOOKUP,
-    "pending": HOST,
-    "kept": HOST,
-    "gathers": HOST,
-    "gathered": HOST,
-    "filled": HOST,
-    "owners": HOST,
-    "kernel_frames": HOST,
-    "frames": HOST,
-    "events": HOST,
-    "memory": HOST,
-    "host": HOST,
-    "pool": OWN,
-    "rules": OWN,
-    "costs": OWN,
-    "user_pin": OWN,
-    "user_unpin": OWN,
-    "blank": OWN,
-    "blank_head": OWN,
-    "copies": OWN,
-    "blank_bytes": OWN,
-    "faults": OWN,
-    "deaths": OWN,
-    "made": OWN,
-    "ended": OWN,
-    "told": OWN,
-    "told_by_side": OWN,
-    "tallies": OWN,
-    "accounts": OWN,
-    "port_made": OWN,
-    "port_sent": OWN,
-    "port_came": OWN,
-    "port_told": OWN,
-    "work": OWN,  # work queues: miNI has none
-    "happened": OWN,
-    "happenings": OWN,
-    # Trapeze's, without ports
-    "control": OWN,
-    "payload_table": OWN,
-    "attached": OWN,
-    "attached_head": OWN,
-    "attached_tail": OWN,
-    "marks": OWN,
+# Of its own are also what miNI has none of (``work``), and Trapeze's, without ports.
+_ARRAYS = {
+    QUEUES: "requests segments inline free reports report_bytes report_buffers",
+    PROCESSES: "table current carried ready provided channels filling fetches nodes",
+    OWN: """
+        plans pool rules costs user_pin user_unpin blank blank_head copies blank_bytes
+        faults deaths made ended told told_by_side tallies accounts port_made port_sent
+        port_came port_told work happened happenings control payload_table attached
+        attached_head attached_tail marks
+    """,
+    TRANSPORT: "stream_of timed due_marks pools",
+    PACKETS: "send_heads arrival_heads shown send_ring arriving arrival_buffers receive_ring",
+    BUFFERS: "send_buffers receive_buffers",
+    TABLES: "shared",
+    LOOKUP: "translations buffer_cache process_cache",
+    HOST: "pending kept gathers gathered filled owners kernel_frames frames events memory host",
 }
+PLACES = {name: place for place, names in _ARRAYS.items() for name in names.split()}
 
 
 class Structure(NamedTuple):

@@ -341,7 +341,7 @@ def test_studies_have_their_tables_and_pictures_in_the_page(studied, tmp_path, o
 
 
 def test_pictures_without_room_are_named_and_lie_beside_the_page(studied, tmp_path, monkeypatch):
-    monkeypatch.setattr("nicscope.reports.reproduction_page.MOST_PICTURED", 10)
+    monkeypatch.setattr("nicscope.reports.reproduction.MOST_PICTURED", 10)
     ShownReproduction(studied, STUDIES).save(tmp_path / "report")
 
     text = (tmp_path / "report" / "index.html").read_text()

@@ -10,7 +10,7 @@ from nicscope.studies.reproduce.harness import (
     study,
     study_names,
 )
-from nicscope.studies.reproduce.traced.workloads import NONE, PAPER, WORKLOADS
+from nicscope.studies.reproduce.traced.programs import NONE, PAPER, WORKLOADS
 
 TIMED = {("mini", name) for name, item in load_papers()["mini"].items.items() if item.timed}
 

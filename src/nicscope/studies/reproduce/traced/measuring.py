@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from nicscope.drivers.replay import ReplayResult
     from nicscope.studies.curves import Point
-    from nicscope.studies.reproduce.traced.workloads import Ran
+    from nicscope.studies.reproduce.traced.programs import Ran
     from nicscope.traces.reader import Trace
 
     Caches = Mapping[tuple[int, int], Point]  # by entries and ways

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nicscope.studies.programs import ProgramRuns
     from nicscope.studies.replaying import Comparison, Priced
     from nicscope.studies.reproduce.verdict import Reproduction
-    from nicscope.studies.simulating import Simulated, TraceSimulation
+    from nicscope.studies.simulating import Simulated, Simulation
 
 PS_PER_US = 10**6
 MOST = 3  # sentences of one kind
@@ -155,7 +155,7 @@ def _curve(curve: MissCurve) -> str:
     return f"{told}."
 
 
-def of_simulation(found: TraceSimulation) -> list[str]:
+def of_simulation(found: Simulation[Simulated]) -> list[str]:
     """Time per request, and its largest part."""
     ordered = sorted(found.found, key=lambda each: _request_ps(each))
     first, last = ordered[0], ordered[-1]

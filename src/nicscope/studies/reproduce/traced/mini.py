@@ -31,9 +31,14 @@ from nicscope.studies.reproduce.traced.measuring import (
     reduced,
 )
 from nicscope.studies.reproduce.verdict import Axis, Layout, Line, Outcome, Row
-from nicscope.studies.simulating import PS_PER_S, PS_PER_US, choose_runnable
+from nicscope.studies.simulating import (
+    PS_PER_S,
+    PS_PER_US,
+    choose_runnable,
+    program_of,
+    time_design,
+)
 from nicscope.studies.threads import Stopped, threaded
-from nicscope.studies.timing import program_of, time_design
 from nicscope.traces.programs.reader import read_program
 
 if TYPE_CHECKING:

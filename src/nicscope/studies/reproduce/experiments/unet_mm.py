@@ -345,6 +345,7 @@ LENGTH = 100  # bytes of a message
 BEGIN_US = 3000.0
 SIZES = (40, 1498)
 DISK_US = 22_000
+PS = 6  # digits of us: the unit of the simulation
 
 
 def simulated_table1(outcome: Outcome, item: Item) -> None:
@@ -359,14 +360,14 @@ def simulated_table1(outcome: Outcome, item: Item) -> None:
         """What a buffer adds to what any buffer causes that is left alone, such as a trap."""
         alone, spent = plain(COLUMNS[name], "plain"), ahead(COLUMNS[name], case)
         if case == "page fault":
-            return _rounded(spent.elapsed_us - alone.elapsed_us)
-        return _rounded(spent.work_us - alone.work_us)
+            return round(spent.elapsed_us - alone.elapsed_us, PS)
+        return round(spent.work_us - alone.work_us, PS)
 
     outcome.measure(
         item,
-        send=lambda name, case: _rounded(sent[name]["hit" if case == "no translation" else case]),
+        send=lambda name, case: round(sent[name]["hit" if case == "no translation" else case], PS),
         pretranslate=pretranslate,
-        receive=lambda name, length: _rounded(received(COLUMNS[name], length).work_us),
+        receive=lambda name, length: round(received(COLUMNS[name], length).work_us, PS),
         copies_of_a_message=lambda name, side: (
             received(COLUMNS[name], SIZES[1]).copied[side] / SIZES[1]
         ),
@@ -417,11 +418,6 @@ def simulated_table1(outcome: Outcome, item: Item) -> None:
     )
 
 
-def _rounded(microseconds: float) -> float:
-    """To the picosecond, the unit of the simulation."""
-    return round(microseconds, 6)
-
-
 def during_a_page_in() -> tuple[float, dict[str, float]]:
     """One endpoint sends from a page on disk; another of its process and one of another go on.
 
@@ -464,14 +460,11 @@ def during_a_page_in() -> tuple[float, dict[str, float]]:
     async def other(process: Process) -> float:
         return await go_around(process, await process.open(), "other")
 
-    async def slow(process: Process) -> None:
-        await process.open("slow")
-
     (begun, ended, same), other_ended, *_ = run(
         new_cluster(MAPPED_PCA200, endpoints=3),
         (0, absent),
         (0, other),
-        (1, slow),
+        (1, lambda process: process.open("slow")),
         (1, lambda process: echo(process, "same")),
         (1, lambda process: echo(process, "other")),
     )
@@ -722,14 +715,17 @@ def of_program(workload: Workload, bench: Bench, faults: Faults | None = None) -
     design = msgspec.structs.replace(
         load_design("unet-mm-pca200"), entries=bench.entries, victim_entries=bench.victims
     )
-    random = np.random.default_rng(SEED)
-    size = workload.blocking.blocks * workload.blocking.size
+    random, blocking = np.random.default_rng(SEED), workload.blocking
+    size = blocking.blocks * blocking.size
     # Whole numbers, so that the product is exact in whatever order it is summed.
     whole = random.integers(-9, 9, (2, size, size)).astype(np.float64)
     factors = (whole[0], whole[1])
     bits = workload.digits * workload.digit_bits if workload.kind == "radix" else 32
     keys = random.integers(0, 1 << bits, (bench.nodes, workload.keys), np.uint32)
-    pages = _pages(workload, bench)
+    mine = len(blocking.owned(0, bench.nodes)) * blocking.block_bytes
+    rooms = (2 * mine + 2 * blocking.block_bytes) // PAGE
+    # That a process may come to have.
+    pages = bench.buffers + bench.answers + 5 * (workload.keys * 4 // PAGE + 1) + rooms + 32
     cluster = Cluster(
         design,
         nodes=bench.nodes,
@@ -749,7 +745,7 @@ def of_program(workload: Workload, bench: Bench, faults: Faults | None = None) -
     async def result_of(process: Process, messages: ActiveMessages) -> Any:
         mine = keys[process.node]
         if workload.kind == "multiply":
-            return await multiply(process, messages, workload.blocking, factors)
+            return await multiply(process, messages, blocking, factors)
         if workload.kind == "radix":
             return await radix_sort(process, messages, mine, workload.digits, workload.digit_bits)
         return await sample_sort(process, messages, mine, large=workload.kind == "large")
@@ -760,7 +756,12 @@ def of_program(workload: Workload, bench: Bench, faults: Faults | None = None) -
     counts = [cluster.counts(node) for node in range(bench.nodes)]
     report = cluster.report()
     if workload.kind == "multiply":
-        right = _is_product(results, factors, workload.blocking)
+        expected = factors[0] @ factors[1]
+        made = {number: block for result in results for number, block in result.items()}
+        right = len(made) == blocking.blocks**2 and all(
+            np.array_equal(block, blocking.block(expected, number))
+            for number, block in made.items()
+        )
     else:
         right = np.array_equal(np.concatenate(results), np.sort(keys.ravel()))  # type: ignore[arg-type]
     dropped = report.total.received.dropped or {}
@@ -775,33 +776,12 @@ def of_program(workload: Workload, bench: Bench, faults: Faults | None = None) -
     )
 
 
-def _pages(workload: Workload, bench: Bench) -> int:
-    """Pages that a process may come to have."""
-    bytes_of_keys = workload.keys * 4
-    owned = len(workload.blocking.owned(0, bench.nodes)) * workload.blocking.block_bytes
-    rooms = 2 * owned + 2 * workload.blocking.block_bytes
-    return bench.buffers + bench.answers + 5 * (bytes_of_keys // PAGE + 1) + rooms // PAGE + 32
-
-
-def _is_product(
-    results: Sequence[Any],
-    factors: tuple[NDArray[np.float64], NDArray[np.float64]],
-    blocking: Blocking,
-) -> bool:
-    expected = factors[0] @ factors[1]
-    made = {number: block for result in results for number, block in result.items()}
-    return len(made) == blocking.blocks**2 and all(
-        np.array_equal(block, blocking.block(expected, number)) for number, block in made.items()
-    )
-
-
-TRACE = "sockets_interactive"
 USERS_NODE = 0  # the other one has their servers
 
 
 def users() -> Requests:
     """What the programs in use asked of their network, in the order in which they did."""
-    every = open_trace(bundled_traces()[TRACE]).read()
+    every = open_trace(bundled_traces()["sockets_interactive"]).read()
     return _chosen(every, np.flatnonzero(every.node == USERS_NODE))
 
 
@@ -875,9 +855,6 @@ def figure3_sockets(outcome: Outcome, item: Item) -> None:
     )
 
 
-FITTING = ("multiply", "small")  # programs that use few pages
-
-
 def figure3(outcome: Outcome, item: Item) -> None:  # noqa: ARG001 - nothing of it is a number
     """U-Net/MM, Figure 3: misses in four of its Split-C programs, by a large and a small TLB.
 
@@ -895,8 +872,9 @@ def figure3(outcome: Outcome, item: Item) -> None:  # noqa: ARG001 - nothing of 
         f"{sum(found.lost for found in every)} messages lost",
     )
     of_large = [found for _, found in large]
-    few = [found for kind, found in small if kind in FITTING]
-    many = [found for kind, found in small if kind not in FITTING]
+    # Matrices and small messages use few pages.
+    few = [found for kind, found in small if kind in ("multiply", "small")]
+    many = [found for kind, found in small if kind in ("radix", "large")]
     for name, run_of, holds in (
         (
             "none-but-compulsory-at-1024",

@@ -664,9 +664,6 @@ class MissesInFour(msgspec.Struct, frozen=True):
         return f"{self.workload} (entries={self.entries}, pages={self.pages}) {', '.join(parts)} %"
 
 
-SEED = 1997
-
-
 class Bench(NamedTuple):
     """What the programs run on; U-Net/MM 6.2 prints all but ``nodes`` and ``answers``."""
 
@@ -715,7 +712,7 @@ def of_program(workload: Workload, bench: Bench, faults: Faults | None = None) -
     design = msgspec.structs.replace(
         load_design("unet-mm-pca200"), entries=bench.entries, victim_entries=bench.victims
     )
-    random, blocking = np.random.default_rng(SEED), workload.blocking
+    random, blocking = np.random.default_rng(1997), workload.blocking
     size = blocking.blocks * blocking.size
     # Whole numbers, so that the product is exact in whatever order it is summed.
     whole = random.integers(-9, 9, (2, size, size)).astype(np.float64)

@@ -68,7 +68,8 @@ def reduced_rows(folder, label, name):
 
 def printed_row(name, label, **at):
     """What the paper prints of that application there."""
-    rows = find_study("utlb", name).printed(load_papers()["utlb"].items)
+    items = load_papers()["utlb"].items
+    rows = items[name].table.printed_rows(items, name)
     [row] = [
         row
         for row in rows

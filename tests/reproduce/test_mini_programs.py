@@ -19,7 +19,6 @@ from nicscope.studies.reproduce.harness import (
     study,
 )
 from nicscope.studies.reproduce.keeping import Kept
-from nicscope.studies.reproduce.traced.measuring import find_study
 from nicscope.studies.reproduce.traced.mini import (
     ALL,
     CLOSE,
@@ -312,5 +311,5 @@ def test_each_table_is_drawn_once_with_every_program(name):
     words |= {label.get_text() for axes in figure.axes for label in axes.get_xticklabels()}
     words |= {label.get_text() for axes in figure.axes for label in axes.get_yticklabels()}
     assert set(EIGHT) <= words
-    study = find_study("mini", name)
-    assert all(measure in rows[0] for measure in study.layout.measures)
+    measures = load_papers()["mini"].items[name].table.measures
+    assert all(measure in rows[0] for measure in measures)

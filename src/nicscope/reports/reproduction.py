@@ -269,10 +269,10 @@ def _number(value: int) -> str:
     return f"{value // 1024} K" if value >= 1024 and value % 1024 == 0 else str(value)
 
 
-def _cell(row: Row, measure: str | None) -> str:
+def _cell(row: Row, measure: str) -> str:
     if not row:
         return ""
-    if measure is None or row.get(measure) is None:
+    if row.get(measure) is None:
         return "-"
     value = row[measure]
     return f"{value:,}" if isinstance(value, int) else per_hundred(value)

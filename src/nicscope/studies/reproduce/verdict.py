@@ -36,21 +36,55 @@ class Line(NamedTuple):
     """A printed line: its label and the measure in each of an application's columns."""
 
     label: str
-    measures: tuple[str | None, ...]  # None: the paper prints a dash
+    measures: tuple[str, ...]  # DASH: the paper prints one
 
 
-class Layout(NamedTuple):
+DASH = "-"
+
+
+class Layout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A table as it is printed: a block of lines per row, columns per application."""
 
-    axes: tuple[Axis, ...]
+    unit: str
+    conditions: str
     columns: tuple[str, ...]  # of each application; one without a name if there is but one
     lines: tuple[Line, ...]
+    axes: tuple[Axis, ...] = ()
+    note: str | None = None  # what one has to know to read what is printed
+    printed: dict[
+        str, str
+    ] = {}  # measures whose cells are printed, with the columns that have them
+    printed_in: str | None = None  # the item that has these columns; None: its own
 
     @property
     def measures(self) -> list[str]:
         """Every measure, once, in the order of the lines."""
-        found = (name for line in self.lines for name in line.measures if name is not None)
+        found = (name for line in self.lines for name in line.measures if name != DASH)
         return list(dict.fromkeys(found))
+
+    def printed_rows(self, items: Mapping[str, Item], item: str) -> list[Row]:
+        """Rows of what is printed for ``item``, each with its ``application``.
+
+        A column holds a number for each size of the cache, if these are printed, and application,
+        for each application, or one for all.
+        """
+        cells, axis = items[self.printed_in or item].printed, "cache_entries"
+
+        def at(name: str, row: int, column: int) -> Any:
+            printed = cells[name]
+            if not isinstance(printed, list):
+                return printed
+            return printed[row][column] if isinstance(printed[0], list) else printed[column]
+
+        return [
+            {
+                "application": app,
+                **({axis: place} if axis in cells else {}),
+                **{measure: at(name, row, column) for measure, name in self.printed.items()},
+            }
+            for column, app in enumerate(cells["app"] if self.printed else ())
+            for row, place in enumerate(cells.get(axis, [None]))
+        ]
 
 
 class StudyTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,6 +222,7 @@ class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     notes: list[str] = []
     printed: dict[str, Any] = {}
     derived: dict[str, Any] = {}
+    table: Layout | None = None  # of a study
     points: list[PointGroup] = []
     cells: list[CellGroup] = []
     shapes: list[ExpectedShape] = []

@@ -30,7 +30,6 @@ from nicscope.studies.reproduce.traced.measuring import (
     per_lookup,
     reduced,
 )
-from nicscope.studies.reproduce.verdict import Axis, Layout, Line, Outcome, Row
 from nicscope.studies.simulating import (
     PS_PER_S,
     PS_PER_US,
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
 
     from nicscope.drivers.simulate.traced.program import Program as ProgramRows
     from nicscope.studies.reproduce.traced.programs import Application, Ran
+    from nicscope.studies.reproduce.verdict import Outcome, Row
 
     Rows = Mapping[str, Sequence[Row]]  # of each program, by ``POINTS``
     Grid = NDArray[np.float64]  # by size, line and ways
@@ -584,56 +584,10 @@ def _apart(rows: Sequence[Row], kind: str) -> float:
     return float((means.max() - middle) / middle) if middle else 0.0
 
 
-CACHES = tuple(map(Axis, AXES, ("C", "L", "A")))
-CONDITIONS = (
-    "on the platform mini-cluster; C entries, L to a line, A lines to a set; static tables have "
-    "64 K entries"
-)
-
-FIGURE5 = Study(
-    unit="misses per 100 lookups",
-    conditions="miNI's cache of C entries, L to a line, A lines to a set; s: send path, r: receive "
-    "path; cold: the first lookup of a line",
-    layout=Layout(
-        axes=CACHES,
-        columns=("s.cold", "s.rest", "r.cold", "r.rest", "all"),
-        lines=(Line("", (*(f"{part}_percent" for part in PARTS), ALL)),),
-    ),
-    designs=designs,
-    rows=miss_rows,
-    state=stated(figure5),
-)
-FIGURE6 = Study(
-    unit="speed-up on eight processors",
-    conditions=f"{CONDITIONS}; one processor takes as long as all processes compute together",
-    layout=Layout(CACHES, ("cache", "static"), (Line("", ("speed_up", "static_speed_up")),)),
-    rows=timed_rows,
-    state=stated(figure6),
-)
-FIGURE7 = Study(
-    unit="% that it takes longer than with static tables",
-    conditions=CONDITIONS,
-    layout=Layout(CACHES, ("",), (Line("", ("longer_percent",)),)),
-    rows=timed_rows,
-    state=stated(figure7),
-)
-MISS_PENALTY_OF_PROGRAMS = Study(
-    unit="us",
-    conditions=f"{CONDITIONS}; delay: from the interrupt until the thread runs; then processing",
-    layout=Layout(
-        CACHES,
-        ("mean", "p10", "median", "p90", "most"),
-        tuple(
-            Line(
-                kind,
-                tuple(f"{kind}_{name}_us" for name in ("mean", "p10", "p50", "p90", "p100")),
-            )
-            for kind in ("delay", "processing")
-        ),
-    ),
-    rows=timed_rows,
-    state=stated(miss_penalty_of_programs),
-)
+FIGURE5 = Study(designs=designs, rows=miss_rows, state=stated(figure5))
+FIGURE6 = Study(rows=timed_rows, state=stated(figure6))
+FIGURE7 = Study(rows=timed_rows, state=stated(figure7))
+MISS_PENALTY_OF_PROGRAMS = Study(rows=timed_rows, state=stated(miss_penalty_of_programs))
 
 
 if __name__ == "__main__":

@@ -13,22 +13,20 @@ from nicscope.reports.number_panels import figures, placed
 from nicscope.reports.page import Markup, element, html_table, joined, markdown_table
 from nicscope.reports.printing import INDENT, heading, said
 from nicscope.reports.result import Column, Report, table_of
-from nicscope.reports.summaries import of_reproduction
 from nicscope.reports.table import Rows, rows_of
-from nicscope.reports.wording import per_hundred
+from nicscope.reports.wording import listed, per_hundred
 from nicscope.studies.reproduce.harness import load_papers
 from nicscope.studies.reproduce.verdict import (
     Basis,
     Item,
     Layout,
-    Missing,
-    Offered,
     Paper,
     Point,
     Reproduction,
     Row,
     Shape,
     StudyTable,
+    Unjudged,
 )
 from nicscope.version import __version__
 
@@ -311,7 +309,25 @@ class ShownReproduction(Report):
 
     def summary(self) -> list[str]:
         """How much of it comes out."""
-        return of_reproduction(self.found)
+        found = self.found
+        counts = found.summary()
+        parts = []
+        if counts.points:
+            parts.append(
+                f"{counts.ok} of {counts.points} printed numbers come out within tolerance"
+            )
+        if counts.shapes:
+            parts.append(f"{counts.shapes_ok} of {counts.shapes} statements hold")
+        if not parts:
+            if not found.tables:
+                return []
+            names = listed([f"{table.paper}/{table.id}" for table in found.tables])
+            return [f"{names} over traces that are not the papers' own: there is nothing to check."]
+        told = f"{' and '.join(parts)}; what is arithmetic on printed numbers alone is not counted."
+        missed = (
+            f"{counts.known_misses} misses are known and explained below, {counts.new_misses} new."
+        )
+        return [f"{told[0].upper()}{told[1:]}", missed]
 
     def parts(self) -> Iterator[Printed]:
         """The checks, item by item, then what has no verdict or is missing, then the counts."""
@@ -379,16 +395,16 @@ def baseline_parts(points: Sequence[Point], formula: str | None) -> Iterator[Pri
 def miss_parts(found: Reproduction) -> Iterator[Printed]:
     """Why the known misses miss, which misses are new, and which known ones are none any more."""
     misses = found.misses()
-    for title, listed in (
+    for title, why_of in (
         ("known misses", [(one, one.known_miss) for one in misses if one.known_miss is not None]),
         (
             "new misses: not listed, or further off than listed, in the catalog's misses",
             [(one, off_by(one)) for one in misses if one.known_miss is None],
         ),
     ):
-        if listed:
+        if why_of:
             yield heading(title)
-            rows = [[f"{one.paper}/{one.id}", f"{name_of(one)}: {why}"] for one, why in listed]
+            rows = [[f"{one.paper}/{one.id}", f"{name_of(one)}: {why}"] for one, why in why_of]
             yield Rows("", ["", ""], rows, left=(0, 1))
             yield ""
     if found.met:
@@ -453,7 +469,7 @@ def shape_rows(shapes: Sequence[Shape]) -> Rows:
     )
 
 
-def reason_rows(items: Sequence[Missing | Offered]) -> Rows:
+def reason_rows(items: Sequence[Unjudged]) -> Rows:
     """Items of the papers, each with why it has no verdict."""
     return Rows("", ["", ""], [[f"{one.paper}/{one.id}", one.why] for one in items], left=(0, 1))
 
@@ -736,7 +752,7 @@ def _number_row(point: Point, has_baseline: bool) -> Markup:
 
 
 def _statements(shapes: Sequence[Shape]) -> Markup:
-    listed = [
+    items = [
         element(
             "li",
             element("p", shape.statement, _badge(shape.basis), *_verdict(shape)),
@@ -746,7 +762,7 @@ def _statements(shapes: Sequence[Shape]) -> Markup:
         )
         for shape in shapes
     ]
-    return element("ul", *listed, class_="statements")
+    return element("ul", *items, class_="statements")
 
 
 def _marked(check: Point | Shape) -> dict[str, str]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.reports.printing import heading, remark
 from nicscope.reports.result import Column, Report, of_totals, table_of, tidy
-from nicscope.reports.summaries import of_program, of_simulation
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import byte_size, in_words, listed, significant, whole
 from nicscope.studies.sources import COUNT_NAMES
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
 
 
 PS_PER_US = 1_000_000
+PLACES = ("first", "second", "third")  # of runs, one sentence each
+SEVERAL_MACHINES = "They are on several machines; --platform NAME takes one for all."
 PARTS = ("library", "lookup", "miss", "queues", "dma", "network", "peer", "waiting")
 WORK = {  # heading: count
     "lookups": "lookups",
@@ -59,7 +60,18 @@ class ShownTrace(Report):
 
     def summary(self) -> list[str]:
         """What a request took."""
-        return of_simulation(self.found)
+        ordered = sorted(self.found.found, key=lambda each: each.busy_ps / max(each.requests, 1))
+        first, last = ordered[0], ordered[-1]
+        lasts = f"{_us(last, last.busy_ps)} us, {_most(last)}"
+        if len(ordered) == 1:
+            return [f"A request takes {lasts}, under {_name(last)}."]
+        sentences = [
+            f"A request takes least under {_name(first)}, {_us(first, first.busy_ps)} us, "
+            f"{_most(first)}; and most under {_name(last)}, {lasts}."
+        ]
+        if len({each.platform for each in ordered}) > 1:
+            sentences.append(SEVERAL_MACHINES)
+        return sentences
 
     def parts(self) -> Iterator[Printed]:
         """The trace, both tables, and what their headings mean."""
@@ -100,7 +112,22 @@ class ShownProgram(Report):
 
     def summary(self) -> list[str]:
         """What arrived, and when."""
-        return of_program(self.found)
+        sentences = []
+        for place, run in zip(PLACES, self.found.runs, strict=False):
+            work = run.total
+            where = "On" if len(self.found.runs) == 1 else f"In the {place} run, on"
+            told = (
+                f"{where} {run.platform}, {in_words(work.messages_in, 'message')} with "
+                f"{whole(work.bytes_in)} bytes came in within {run.elapsed_us:,.1f} us of "
+                "virtual time"
+            )
+            if work.lookups is not None and work.misses is not None and work.lookups.total:
+                looked, missed = work.lookups.total, work.misses.total
+                told += f"; of {whole(looked)} lookups on NICs {whole(missed)} missed"
+            sentences.append(f"{told}.")
+        if len(self.found.runs) > len(PLACES):
+            sentences.append("Tables of all runs follow.")
+        return sentences
 
     def parts(self) -> Iterator[Printed]:
         """Run after run, each with its tables and their notes."""
@@ -148,6 +175,11 @@ def _count(name: str) -> Callable[[Simulated | TimedDesign], str]:
 def _pages(found: Simulation[Any]) -> str:
     sizes = sorted({each.design.page_size or 0 for each in found.found})
     return f"{listed([*map(byte_size, sizes)])} pages"
+
+
+def _most(each: Simulated) -> str:
+    part, ps = max(each.times_ps.items(), key=lambda item: item[1])
+    return f"of which {_us(each, ps)} go to '{part}', the largest part"
 
 
 def _us(each: Simulated, ps: int) -> str:
@@ -222,7 +254,7 @@ class ShownTiming(Report):
             f"most under {_name(last)}, {_ms(last)} ms, {significant(last.speed_up)} times."
         ]
         if len({each.platform for each in ordered}) > 1:
-            told.append("They are on several machines; --platform NAME takes one for all.")
+            told.append(SEVERAL_MACHINES)
         return told
 
     def parts(self) -> Iterator[Printed]:

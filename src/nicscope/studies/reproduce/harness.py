@@ -16,11 +16,10 @@ from nicscope.studies.reproduce.traced.programs import NONE, PAPER, SIZES, SMALL
 from nicscope.studies.reproduce.verdict import (
     ExpectedPoint,
     Item,
-    Missing,
-    Offered,
     Outcome,
     Paper,
     Reproduction,
+    Unjudged,
     load_known,
     load_paper,
     paper_keys,
@@ -204,7 +203,7 @@ def reproduce(
     items, _, offered = plan(papers, wanted, traced, programs)
     result = Reproduction()
     for key, name in offered:
-        result.studies.append(Offered(key, name, papers[key].items[name].study or ""))
+        result.studies.append(Unjudged(key, name, papers[key].items[name].study or ""))
     for key, name in items:
         item = papers[key].items[name]
         if item.public and public:
@@ -223,7 +222,7 @@ def reproduce(
             if item.baseline is not None:
                 result.baselines[f"{key}/{name}"] = item.baseline
         if item.missing is not None:
-            result.missing.append(Missing(key, name, item.missing))
+            result.missing.append(Unjudged(key, name, item.missing))
     return result
 
 
@@ -296,7 +295,7 @@ def _judge_public(
         _judge(result, paper, name, outcome, points)
     if absent:
         digests = ", ".join(f"{each} (SHA-256 {paper.traces[each][:16]}...)" for each in absent)
-        result.missing.append(Missing(paper.key, name, f"not among what was given: {digests}"))
+        result.missing.append(Unjudged(paper.key, name, f"not among what was given: {digests}"))
 
 
 def _judge(

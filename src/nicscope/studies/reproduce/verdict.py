@@ -414,16 +414,8 @@ class Met(msgspec.Struct, frozen=True):
     why: str  # it was one
 
 
-class Missing(msgspec.Struct, frozen=True):
-    """What is not reproduced, and why."""
-
-    paper: str
-    id: str
-    why: str
-
-
-class Offered(msgspec.Struct, frozen=True):
-    """A study that was not run: it comes out for any traces, which is no verdict, and why."""
+class Unjudged(msgspec.Struct, frozen=True):
+    """An item without a verdict, and why: it is not reproduced, or a study that was not run."""
 
     paper: str
     id: str
@@ -455,8 +447,8 @@ class Reproduction(msgspec.Struct, frozen=True):
 
     points: list[Point] = []
     shapes: list[Shape] = []
-    missing: list[Missing] = []
-    studies: list[Offered] = []
+    missing: list[Unjudged] = []
+    studies: list[Unjudged] = []  # not run: they come out for any traces, which is no verdict
     tables: list[StudyTable] = []
     baselines: dict[str, str] = {}  # by PAPER/ID: the formula in words
     met: list[Met] = []

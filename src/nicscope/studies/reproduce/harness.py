@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.errors import StudyError, TraceError, did_you_mean
@@ -36,12 +36,6 @@ Telling = Callable[[str, str], "AbstractContextManager[Watch]"]
 _PUBLIC_ENDING = ".jsonl"
 
 
-@contextlib.contextmanager
-def untold(verb: str, unit: str) -> Iterator[Watch]:  # noqa: ARG001 - nobody listens
-    """A watch to whom nobody listens."""
-    yield lambda _done, _total: None
-
-
 def experiment_of(paper: str, item: str) -> Callable[..., None]:
     """The function called as that item; imports it, and with it what it needs.
 
@@ -63,26 +57,6 @@ def find_experiment(paper: str, item: str) -> Experiment:
         return outcome
 
     return run
-
-
-def experiment_names() -> set[tuple[str, str]]:
-    """(paper, id) of every experiment, without importing any."""
-    return {
-        (key, name)
-        for key, paper in load_papers().items()
-        for name, item in paper.items.items()
-        if item.has_expectations() and not item.study
-    }
-
-
-def study_names() -> set[tuple[str, str]]:
-    """(paper, id) of every study, without importing any."""
-    return {
-        (key, name)
-        for key, paper in load_papers().items()
-        for name, item in paper.items.items()
-        if item.study
-    }
 
 
 def load_papers() -> dict[str, Paper]:
@@ -231,7 +205,7 @@ def study(
     wanted: Sequence[str],
     traces: Sequence[Path] = (),
     papers: Mapping[str, Paper] | None = None,
-    telling: Telling = untold,
+    telling: Telling = lambda *_: contextlib.nullcontext(lambda *_: None),
     kept: Kept | None = None,
     programs: str = SMALL,
 ) -> None:

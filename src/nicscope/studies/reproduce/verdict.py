@@ -235,11 +235,6 @@ class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Whether it is judged with nothing brought: by an experiment, or what comes of a study."""
         return bool(self.points or self.cells or self.shapes) and not self.public
 
-    def predicts(self) -> bool:
-        """Whether any number or statement of it is a prediction."""
-        labels = [one.basis for one in self.points] + [one.basis for one in self.shapes]
-        return Basis.PREDICTED in (*labels, *(one.basis for one in self.cells))
-
 
 class Paper(msgspec.Struct, frozen=True):
     """One paper's items by id, in the file's order."""
@@ -519,10 +514,6 @@ class Reproduction(msgspec.Struct, frozen=True):
             missing=len(self.missing),
             studies=len(self.studies) + sum(one.programs is None for one in self.tables),
         )
-
-    def all_ok(self) -> bool:
-        """Whether no check failed, identities included; what is missing did not fail."""
-        return not self.misses()
 
     def as_known(self) -> bool:
         """Whether the misses are those that the catalog lists, no more and no fewer."""

@@ -66,7 +66,7 @@ class Group(NamedTuple):
             *(int(requests.length[way].sum(dtype=np.int64)) for way in ways),
             *(
                 footprint_of(
-                    [requests._make(column[way] for column in requests)], page
+                    [type(requests)(*(column[way] for column in requests))], page
                 ).process_pages
                 for way in ways
             ),

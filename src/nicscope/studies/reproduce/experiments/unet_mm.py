@@ -749,7 +749,7 @@ def of_program(workload: Workload, bench: Bench, faults: Faults | None = None) -
 
     for node in range(bench.nodes):
         cluster.start(node, program)
-    results = cluster.run()
+    results: Any = cluster.run()
     counts = [cluster.counts(node) for node in range(bench.nodes)]
     report = cluster.report()
     if workload.kind == "multiply":
@@ -760,7 +760,7 @@ def of_program(workload: Workload, bench: Bench, faults: Faults | None = None) -
             for number, block in made.items()
         )
     else:
-        right = np.array_equal(np.concatenate(results), np.sort(keys.ravel()))  # type: ignore[arg-type]
+        right = np.array_equal(np.concatenate(results), np.sort(keys.ravel()))
     dropped = report.total.received.dropped or {}
     return Found(
         workload=workload.name,

@@ -265,7 +265,10 @@ class _Asked(NamedTuple):
             write_application_program(run, program_beside(path))
             run = run._replace(columns=both_ends(run.columns))
         write_requests(run, path)
-        _forget_old(folder)
+        for old in folder.glob(f"*{ENDING}"):  # that nobody has asked for in a long time
+            with contextlib.suppress(OSError):
+                if time.time() - old.stat().st_mtime > KEPT_S:
+                    old.unlink()
         return open_trace(path)
 
     def kept(self, folder: Path) -> Trace | None:
@@ -285,31 +288,18 @@ def program_beside(path: Path) -> Path:
     return path.with_name(path.name.removesuffix(ENDING) + PROGRAM_ENDING)
 
 
-def _forget_old(folder: Path) -> None:
-    """Remove traces that nobody has asked for in a long time."""
-    for path in folder.glob(f"*{ENDING}"):
-        with contextlib.suppress(OSError):
-            if time.time() - path.stat().st_mtime > KEPT_S:
-                path.unlink()
-
-
 @contextlib.contextmanager
 def traces_folder() -> Iterator[Path]:
     """Yield the folder where traces of programs are kept; one for this run where none can be."""
-    kept = _own_folder()
+    entries = store.folder()  # of compiled code, in the folder of all that is kept between runs
+    kept = None
+    with contextlib.suppress(OSError):
+        kept = None if entries is None else store.own_folder(entries.parent / FOLDER)
     if kept is not None:
         yield kept
         return
     with tempfile.TemporaryDirectory(prefix="nicscope-programs-") as made:
         yield Path(made)
-
-
-def _own_folder() -> Path | None:
-    entries = store.folder()  # of compiled code, in the folder of all that is kept between runs
-    try:
-        return None if entries is None else store.own_folder(entries.parent / FOLDER)
-    except OSError:
-        return None
 
 
 # What is looked up at the other end: a read is served on its send path, a write on its receive one.

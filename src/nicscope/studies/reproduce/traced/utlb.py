@@ -447,15 +447,6 @@ FIGURE7 = Study(
 WIDTHS = (1, 2, 4, 8, 16, 32)
 
 
-def figure8_designs(page_size: int) -> Mapping[Hashable, Spec]:  # noqa: ARG001 - no limit in pages
-    """A design for each size and width; without prefetch it is Table 4's."""
-    return {
-        (UTLB, entries, width): (UTLB, f"entries={entries}", *([f"prefetch={width}"] * (width > 1)))
-        for entries in CACHE_ENTRIES
-        for width in WIDTHS
-    }
-
-
 def state_figure8(outcome: Outcome, shown: Shown) -> None:
     """Hold Figure 8's statements, which are of Radix."""
     for name, measure in (("misses-fall", ALL), ("cost-falls", COST)):
@@ -474,7 +465,11 @@ def _size(row: Row) -> str:
 # Figure 8: NIC misses and cost per lookup by the entries that a miss fetches.
 # Its axes are lost.  The widths are those whose cost Table 2 prints, the caches those of Table 4.
 FIGURE8 = Study(
-    designs=figure8_designs,
+    designs=lambda _: {
+        (UTLB, entries, width): (UTLB, f"entries={entries}", *([f"prefetch={width}"] * (width > 1)))
+        for entries in CACHE_ENTRIES
+        for width in WIDTHS
+    },
     rows=grid(
         SIZES | {"entries_fetched": WIDTHS},
         {
@@ -537,15 +532,6 @@ MEASURES = {"check misses": "check_misses", "NI misses": "ni_misses", "unpins": 
 NAMES = ("shared", "per_process")
 
 
-def per_process_designs(page_size: int) -> Mapping[Hashable, Spec]:  # noqa: ARG001 - no limit
-    """Shared caches of Table 4's sizes, and tables per process of many."""
-    return {
-        (scheme, entries): (scheme, f"entries={entries}")
-        for scheme, sizes in ((UTLB, CACHE_ENTRIES), (OWN, TABLES))
-        for entries in sizes
-    }
-
-
 def per_process_rows(found: Findings) -> list[Row]:
     """One row per shared cache, beside the largest tables that fit in the memory it takes."""
     listed = []
@@ -593,7 +579,11 @@ def state_per_process(outcome: Outcome, shown: Shown) -> None:
 
 # A table per process on the NIC against the shared cache, at equal memory of the NIC.
 SECTION7_PER_PROCESS = Study(
-    designs=per_process_designs,
+    designs=lambda _: {
+        (scheme, entries): (scheme, f"entries={entries}")
+        for scheme, sizes in ((UTLB, CACHE_ENTRIES), (OWN, TABLES))
+        for entries in sizes
+    },
     rows=per_process_rows,
     state=state_per_process,
 )

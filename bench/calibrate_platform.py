@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.studies.delivery_measures import (
+from nicscope.studies.reproduce.experiments.trapeze import (
     PAIRS,
     PLATFORMS,
     POLICY_OF,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.studies.delivery_measures import Costs
+    from nicscope.studies.reproduce.experiments.trapeze import Costs
 
 STARTS = 32
 SEED = 1

@@ -18,7 +18,12 @@ from nicscope.drivers.simulate.process import Ended
 from nicscope.drivers.simulate.records import OPERATION
 from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import NO_TAG, Cluster
-from nicscope.studies.delivery_measures import PAIRS, latency_us, pair_costs, platform_costs
+from nicscope.studies.reproduce.experiments.trapeze import (
+    PAIRS,
+    latency_us,
+    pair_costs,
+    platform_costs,
+)
 from program_results import results_of
 from refusals import refused
 from suite import share

@@ -8,16 +8,16 @@ from urllib.parse import unquote, urlparse
 import pytest
 
 from nicscope.reports.reproduction import ShownReproduction
-from nicscope.studies.reproduce.harness import load_papers, study, study_names
+from nicscope.studies.reproduce.harness import load_papers, study
 from nicscope.studies.reproduce.verdict import (
     KnownMiss,
     Met,
-    Missing,
-    Offered,
     Reproduction,
+    Unjudged,
     hold,
     judge,
 )
+from published_items import study_names
 from reproduce.study_samples import write_sample
 
 MOST_BYTES = 10 << 20
@@ -48,9 +48,9 @@ def sampled():
             if item.baseline:
                 found.baselines[f"{key}/{name}"] = item.baseline
             if item.missing:
-                found.missing.append(Missing(key, name, item.missing))
+                found.missing.append(Unjudged(key, name, item.missing))
             if (key, name) in study_names():
-                found.studies.append(Offered(key, name, item.study))
+                found.studies.append(Unjudged(key, name, item.study))
     found.met.append(Met("utlb", "table6", "utlb us", "it was one"))
     return found
 
@@ -341,7 +341,7 @@ def test_studies_have_their_tables_and_pictures_in_the_page(studied, tmp_path, o
 
 
 def test_pictures_without_room_are_named_and_lie_beside_the_page(studied, tmp_path, monkeypatch):
-    monkeypatch.setattr("nicscope.reports.reproduction_page.MOST_PICTURED", 10)
+    monkeypatch.setattr("nicscope.reports.reproduction.MOST_PICTURED", 10)
     ShownReproduction(studied, STUDIES).save(tmp_path / "report")
 
     text = (tmp_path / "report" / "index.html").read_text()

@@ -24,11 +24,10 @@ from nicscope.studies.reproduce.traced.measuring import find_study
 from nicscope.studies.reproduce.verdict import (
     Basis,
     Met,
-    Missing,
-    Offered,
     Point,
     Reproduction,
     Shape,
+    Unjudged,
 )
 
 if TYPE_CHECKING:
@@ -132,8 +131,8 @@ def other_tables() -> Iterator[Printed]:
             Point("toy", "table1", f"{LONG}[{LONG}=1] us", 1, 1, 0, 0, label, "", None, True),
         ],
         [Shape("toy", "table1", "falls", "it falls " * 20, False, "[1, 2]", label, "")],
-        [Missing("toy", "figure1", "needs a curve " * 10)],
-        [Offered("toy", "table2", "for any trace " * 10)],
+        [Unjudged("toy", "figure1", "needs a curve " * 10)],
+        [Unjudged("toy", "table2", "for any trace " * 10)],
         met=[Met("toy", "table1", LONG, "it was one")],
     )
     as_markdown(shown, [])  # of whose tables none is printed
@@ -146,11 +145,11 @@ def _studies() -> list[Rows]:
     items = load_papers()["utlb"].items
     made = []
     for name in ("table4", "table5", "table7", "table8", "figure7"):
-        one = find_study("utlb", name)
-        rows = list(one.printed(items))
+        layout, unlabelled = items[name].table, find_study("utlb", name).unlabelled
+        rows = unlabelled(items) if unlabelled else layout.printed_rows(items, name)
         first = rows[0]["application"]
         rows += [{**row, "application": LONG} for row in rows if row["application"] == first]
-        made.append(study_rows(one.layout, rows))
+        made.append(study_rows(layout, rows))
     return [rows for rows in made if rows.cells]
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from nicscope.cli.app import main
 from nicscope.config.glossary import column_of, columns, terms
-from nicscope.studies.reproduce.harness import study_names
-from nicscope.studies.reproduce.traced.measuring import find_study
+from nicscope.studies.reproduce.harness import load_papers
+from published_items import study_names
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -28,7 +28,7 @@ def test_a_units_name_in_a_column_is_its_unit():
 
 def test_each_measure_of_each_study_is_a_column_of_the_glossary():
     for paper, item in study_names():
-        layout = find_study(paper, item).layout
+        layout = load_papers()[paper].items[item].table
         for name in (*(axis.key for axis in layout.axes), *layout.measures):
             assert column_of(name) is not None, (paper, item, name)
 

@@ -8,7 +8,8 @@ from functools import _lru_cache_wrapper, cache, partial
 
 from nicscope.config import toml_files
 from nicscope.interfaces import mini as mini_cluster
-from nicscope.studies.delivery_measures import (
+from nicscope.studies.reproduce.experiments import edt, mini
+from nicscope.studies.reproduce.experiments.trapeze import (
     PAIRS,
     POLICY_OF,
     bandwidth_mbytes_s,
@@ -16,7 +17,6 @@ from nicscope.studies.delivery_measures import (
     pair_costs,
     platform_costs,
 )
-from nicscope.studies.reproduce.experiments import edt, mini
 from nicscope.studies.reproduce.harness import find_experiment
 from nicscope.studies.reproduce.verdict import Outcome, load_paper
 

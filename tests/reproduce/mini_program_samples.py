@@ -2,8 +2,16 @@
 
 import numpy as np
 
-from nicscope.studies.reproduce.traced.mini import EIGHT, LARGE, PARTS, POINTS
-from nicscope.studies.reproduce.traced.timed_runs import PERCENTILES, Distribution, Program, Timed
+from nicscope.studies.reproduce.traced.mini import (
+    EIGHT,
+    LARGE,
+    PARTS,
+    PERCENTILES,
+    POINTS,
+    Distribution,
+    Timed,
+    TimedProgram,
+)
 
 LOOKUPS = 100_000
 BY_LINE = {8: 1.0, 16: 0.6, 64: 0.3, 128: 0.2}
@@ -76,7 +84,7 @@ def program(name):
             longer += 0.5
         own = 100.0 if name in LARGE else 80.0
         caches.append(timed(STATIC_S + longer, percent, processing=own))
-    return Program(ALONE_S, timed(STATIC_S, 0.0), caches)
+    return TimedProgram(ALONE_S, timed(STATIC_S, 0.0), caches)
 
 
 def eight_programs():

@@ -6,8 +6,13 @@ from typing import NamedTuple
 
 from nicscope.studies.reproduce.harness import load_papers
 from nicscope.studies.reproduce.traced.measuring import Asked, Findings, find_study, measure
-from nicscope.studies.reproduce.traced.programs import run_programs
-from nicscope.studies.reproduce.traced.workloads import SMALL, WORKLOADS, Program, Workload
+from nicscope.studies.reproduce.traced.programs import (
+    SMALL,
+    WORKLOADS,
+    Program,
+    Workload,
+    run_programs,
+)
 
 # But for FFT both sizes are one, so that its traces serve both.
 TINY = Workload(
@@ -63,7 +68,8 @@ def reduced_rows(folder, label, name):
 
 def printed_row(name, label, **at):
     """What the paper prints of that application there."""
-    rows = find_study("utlb", name).printed(load_papers()["utlb"].items)
+    items = load_papers()["utlb"].items
+    rows = items[name].table.printed_rows(items, name)
     [row] = [
         row
         for row in rows

@@ -8,9 +8,9 @@ import pytest
 from nicscope.config import toml_files
 from nicscope.errors import StudyError
 from nicscope.studies.reproduce import experiments
-from nicscope.studies.reproduce.harness import experiment_names, study_names
 from nicscope.studies.reproduce.traced.measuring import find_study
 from nicscope.studies.reproduce.verdict import Basis, PointGroup, load_paper, paper_keys
+from published_items import experiment_names, study_names
 
 GROUP = {
     "quantity": "pin",

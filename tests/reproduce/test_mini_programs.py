@@ -19,23 +19,29 @@ from nicscope.studies.reproduce.harness import (
     study,
 )
 from nicscope.studies.reproduce.keeping import Kept
-from nicscope.studies.reproduce.traced.measuring import find_study
-from nicscope.studies.reproduce.traced.mini import ALL, CLOSE, EIGHT, POINTS, grid, rank_correlation
-from nicscope.studies.reproduce.traced.programs import Application, both_ends, run_programs
-from nicscope.studies.reproduce.traced.timed_runs import (
+from nicscope.studies.reproduce.traced.mini import (
+    ALL,
+    CLOSE,
+    EIGHT,
+    POINTS,
     STATIC,
     STATIC_ENTRIES,
+    grid,
+    rank_correlation,
     specs,
     time_programs,
     timed_apart,
 )
-from nicscope.studies.reproduce.traced.workloads import (
+from nicscope.studies.reproduce.traced.programs import (
     PAPER,
     SMALL,
     WORKLOADS,
+    Application,
     Program,
     Ran,
     Workload,
+    both_ends,
+    run_programs,
 )
 from nicscope.traces.programs.reader import read_program
 from nicscope.traces.programs.schema import Operation
@@ -249,7 +255,7 @@ def test_figures_6_and_7_run_by_name_and_judge_their_statements_at_the_papers_si
         "nicscope.studies.reproduce.traced.programs.store.folder", lambda: tmp_path / "entries"
     )
     monkeypatch.setattr(
-        "nicscope.studies.reproduce.traced.timed_runs.time_programs",
+        "nicscope.studies.reproduce.traced.mini.time_programs",
         lambda applications, ran, watch, kept: time_programs(
             applications, ran, watch, kept, Pretended()
         ),
@@ -305,5 +311,5 @@ def test_each_table_is_drawn_once_with_every_program(name):
     words |= {label.get_text() for axes in figure.axes for label in axes.get_xticklabels()}
     words |= {label.get_text() for axes in figure.axes for label in axes.get_yticklabels()}
     assert set(EIGHT) <= words
-    study = find_study("mini", name)
-    assert all(measure in rows[0] for measure in study.layout.measures)
+    measures = load_papers()["mini"].items[name].table.measures
+    assert all(measure in rows[0] for measure in measures)

@@ -17,20 +17,18 @@ from mini_program_samples import (
 )
 
 from nicscope.studies.reproduce.traced.mini import (
+    DELAY_US,
     EIGHT,
+    NO_MISSES,
     POINTS,
+    Timed,
+    TimedProgram,
+    distribution,
     figure5,
     figure6,
     figure7,
     miss_penalty_of_programs,
     rank_correlation,
-)
-from nicscope.studies.reproduce.traced.timed_runs import (
-    DELAY_US,
-    NONE,
-    Program,
-    Timed,
-    distribution,
 )
 from nicscope.studies.reproduce.verdict import Outcome, load_paper
 
@@ -44,7 +42,7 @@ def failing(fill, found):
     outcome = Outcome()
     fill(
         outcome,
-        {name: one.rows() if isinstance(one, Program) else one for name, one in found.items()},
+        {name: one.rows() if isinstance(one, TimedProgram) else one for name, one in found.items()},
     )
     assert set(outcome.shapes) == {shape.id for shape in ITEMS[fill.__name__].shapes}
     assert all(told for _, told in outcome.shapes.values())
@@ -206,7 +204,7 @@ def test_a_distribution_is_told_by_its_percentiles_and_what_lies_in_the_printed_
 
     assert found[:3] == (5, 40.0, 4)
     assert found.percentiles == pytest.approx((0, 4, 10, 20, 50, 92, 120))
-    assert distribution(np.array([]), DELAY_US) == NONE
+    assert distribution(np.array([]), DELAY_US) == NO_MISSES
 
 
 def test_a_run_is_kept_whole_and_rows_tell_what_it_is_worth():

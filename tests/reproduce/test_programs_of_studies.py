@@ -14,8 +14,7 @@ from nicscope.studies.reproduce import verdict
 from nicscope.studies.reproduce.harness import load_papers, plan, reproduce, study
 from nicscope.studies.reproduce.traced import measuring, programs
 from nicscope.studies.reproduce.traced.measuring import as_run, reduced
-from nicscope.studies.reproduce.traced.programs import KEPT_S, run_programs
-from nicscope.studies.reproduce.traced.workloads import PAPER, SMALL, WORKLOADS
+from nicscope.studies.reproduce.traced.programs import KEPT_S, PAPER, SMALL, WORKLOADS, run_programs
 
 LABELS = ["Barnes", "FFT", "LU", "Radix", "Raytrace", "Volrend", "Water"]
 FFT, LU, RADIX = (TINY._replace(programs=TINY.programs[place : place + 1]) for place in (1, 2, 3))

@@ -15,10 +15,10 @@ from nicscope.studies.reproduce.baselines import by_hand
 from nicscope.studies.reproduce.harness import load_papers
 from nicscope.studies.reproduce.verdict import (
     Basis,
-    Missing,
     Point,
     Reproduction,
     Shape,
+    Unjudged,
     hold,
     judge,
     paper_keys,
@@ -27,7 +27,7 @@ from nicscope.studies.reproduce.verdict import (
 FAILED = Reproduction(
     [Point("toy", "table1", "far us", 10.0, 11.0, 0.1, 0.05, Basis.PREDICTED, "toy", 9.0, False)],
     [Shape("toy", "table1", "falls", "it falls " * 20, False, "[1, 2]", Basis.IDENTITY, "toy")],
-    [Missing("toy", "figure1", "needs a curve")],
+    [Unjudged("toy", "figure1", "needs a curve")],
 )
 
 

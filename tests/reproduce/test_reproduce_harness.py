@@ -78,7 +78,7 @@ def test_misses_stay_visible_and_identities_are_not_counted():
         ("it rises", True),
         ("it falls", False),
     ]
-    assert not found.all_ok()
+    assert found.misses()
     told = found.to_json()
     assert list(told) == [
         *("points", "shapes", "met", "missing", "studies", "baselines", "tables", "summary")

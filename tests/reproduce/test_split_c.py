@@ -7,9 +7,9 @@ import pytest
 
 from nicscope.apps.split_c import Blocking
 from nicscope.drivers.simulate.ports.build import Faults
-from nicscope.studies.reproduce.experiments import unet_mm_misses
-from nicscope.studies.reproduce.experiments.unet_mm_misses import (
-    PUBLISHED,
+from nicscope.studies.reproduce.experiments import unet_mm
+from nicscope.studies.reproduce.experiments.unet_mm import (
+    WORKLOADS,
     Bench,
     Workload,
     moved,
@@ -47,7 +47,7 @@ def test_scaled_down_programs_are_right_and_miss_where_the_figure_says(monkeypat
     for name, value in (
         ("WORKLOADS", SCALED), ("LARGE", LARGE), ("SMALL", SMALL), ("of_program", noted),
     ):  # fmt: skip
-        monkeypatch.setattr(unet_mm_misses, name, value)
+        monkeypatch.setattr(unet_mm, name, value)
     shapes = find_experiment("unet_mm", "figure3")(None).shapes
     # Sample sort sends each key once: at this scale no page that it sends from is needed again.
     large = shapes.pop("large-messages-miss-at-256")
@@ -85,11 +85,11 @@ def test_programs_are_right_on_a_network_that_loses_messages(kind):
 
 
 def test_the_published_sizes_are_the_papers():
-    assert [(one.blocking.blocks, one.blocking.size) for one in PUBLISHED[:2]] == [
+    assert [(one.blocking.blocks, one.blocking.size) for one in WORKLOADS[:2]] == [
         (8, 128),
         (16, 16),
     ]
-    assert {one.keys for one in PUBLISHED[2:]} == {262144}
+    assert {one.keys for one in WORKLOADS[2:]} == {262144}
     assert Bench()._asdict() == {
         "entries": 1024, "victims": 16, "nodes": 4, "buffers": 64, "answers": 16,
     }  # fmt: skip

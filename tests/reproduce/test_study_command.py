@@ -252,6 +252,7 @@ def test_the_sweep_stacks_the_tables_parts(tables, tmp_path):
 
 def test_a_mere_table_has_no_figure_and_what_is_not_printed_is_blank(tables):
     assert figures_of(tables["utlb/table4"]) == {}
-    one = find_study("utlb", "figure7")
-    lines = grid_of(one.layout, one.printed(load_papers()["utlb"].items))
+    items = load_papers()["utlb"].items
+    layout = items["figure7"].table
+    lines = grid_of(layout, layout.printed_rows(items, "figure7"))
     assert lines[2].split() == ["capacity", *["-"] * 7]

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from nicscope.drivers.simulate.observe import Engine
-from nicscope.studies.delivery_measures import (
+from nicscope.studies.reproduce.experiments import trapeze
+from nicscope.studies.reproduce.experiments.trapeze import (
     PAIRS,
     PS_PER_US,
     cold_start,
@@ -15,7 +16,6 @@ from nicscope.studies.delivery_measures import (
     policy,
     stream,
 )
-from nicscope.studies.reproduce.experiments import trapeze
 from nicscope.studies.reproduce.harness import reproduce
 
 pytestmark = pytest.mark.compiled

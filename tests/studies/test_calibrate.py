@@ -11,7 +11,7 @@ import pytest
 
 from nicscope.config.costs import Evidence
 from nicscope.config.platform import load_platform
-from nicscope.studies.delivery_measures import (
+from nicscope.studies.reproduce.experiments.trapeze import (
     PLATFORMS,
     all_together,
     lost_to_gaps,

@@ -95,13 +95,12 @@ def check(
     Errors: as ``reproduce``, but nothing is run.
     """
     from nicscope.studies.reproduce import harness
-    from nicscope.studies.reproduce.public_traces import parted
     from nicscope.studies.reproduce.traced.programs import trace_files
 
     given, papers = several(traces), harness.load_papers()
     todo = harness.plan(papers, several(wanted), bool(given), programs)
     files = [file for one in given for file in trace_files(trace_path(str(one)))]
-    public, others = parted(files, papers.values())
+    public, others = harness.parted(files, papers.values())
     if others and not todo.studies:
         items = ", ".join("/".join(one) for one in todo.items)
         raise TraceError(f"{others[0]}: is none of the public traces that {items} are of")

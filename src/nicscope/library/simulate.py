@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from nicscope.config.platform import Platform
     from nicscope.library.command import One
     from nicscope.library.traces import TraceLike
-    from nicscope.reports.simulation import ShownTrace
-    from nicscope.reports.timing import ShownTiming
+    from nicscope.reports.simulation import ShownTiming, ShownTrace
     from nicscope.reports.verbs import ShownVerbs
     from nicscope.traces.programs.schema import ProgramTrace
     from nicscope.traces.reader import Trace
@@ -115,13 +114,11 @@ def simulate(
     Of a program trace (NAME.program.parquet) all processes run on one machine, and wait for each
     other as they did.
     """
-    from nicscope.studies.simulating import choose_runnable
+    from nicscope.reports.simulation import ShownTiming, ShownTrace
+    from nicscope.studies.simulating import choose_runnable, simulate_trace, time_program
 
     found = opened(trace)
     if isinstance(found, tuple):
-        from nicscope.reports.timing import ShownTiming
-        from nicscope.studies.timing import time_program
-
         name, program = found
         given = {"--requests": requests, "--timed": timed, "--window": window != 1}
         if wrong := [option for option, value in given.items() if value]:
@@ -134,9 +131,6 @@ def simulate(
             return ShownTiming(
                 time_program(program, name, runnable, skipped=skipped, command=repeat, watch=watch)
             )
-    from nicscope.reports.simulation import ShownTrace
-    from nicscope.studies.simulating import simulate_trace
-
     runnable, skipped = choose_runnable(designs, platform, assignments)
     with progress("simulating", "requests", always_say=True) as watch:
         return ShownTrace(

@@ -41,8 +41,11 @@ class ShownFit(Report):
             nearest = f"{_called(explaining[0])} of {_entries(explaining[0])} entries"
             told = [f"What {found.cache} counted is explained by {nearest}."]
             if len(explaining) > 1:
+                low = min(one.low for one in explaining)
+                high = max(one.high for one in explaining)
+                sizes = f"{low:,} or more" if high == MOST_ENTRIES else f"{low:,} to {high:,}"
                 told = [
-                    f"Caches of {_all_sizes(explaining)} entries, of several shapes, explain what "
+                    f"Caches of {sizes} entries, of several shapes, explain what "
                     f"{found.cache} counted; nearest is {nearest}."
                 ]
         if len(explaining) > 1 and len(found.counted) == 1:
@@ -124,12 +127,6 @@ def shape_rows(found: FitReport) -> Rows:
         key=4,
         least=("best", "misses there"),
     )
-
-
-def _all_sizes(explaining: list[Explained]) -> str:
-    """The range of entries over all shapes that explain the counts."""
-    low, high = min(one.low for one in explaining), max(one.high for one in explaining)
-    return f"{low:,} or more" if high == MOST_ENTRIES else f"{low:,} to {high:,}"
 
 
 def _percent(ratio: float) -> str:

@@ -1,36 +1,40 @@
-"""What the papers printed beside what comes out: on a terminal, as Markdown, as files."""
+"""What the papers printed beside what comes out: on a terminal, as Markdown, as one HTML page."""
 
 from __future__ import annotations
 
-import re
+import base64
 import shlex
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from io import BytesIO
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.page import markdown_table
+from nicscope.reports.number_panels import figures, placed
+from nicscope.reports.page import Markup, element, html_table, joined, markdown_table
 from nicscope.reports.printing import INDENT, Rows, heading, rows_of, said
-from nicscope.reports.result import Report, tidy
-from nicscope.reports.summaries import of_reproduction
-from nicscope.reports.wording import per_hundred
-from nicscope.studies.reproduce.verdict import Shape
+from nicscope.reports.result import Column, Report, table_of
+from nicscope.reports.wording import listed, per_hundred
+from nicscope.studies.reproduce.harness import load_papers
+from nicscope.studies.reproduce.verdict import (
+    Basis,
+    Item,
+    Layout,
+    Paper,
+    Point,
+    Reproduction,
+    Row,
+    Shape,
+    StudyTable,
+    Unjudged,
+)
 from nicscope.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from nicscope.reports.printing import Printed
-    from nicscope.studies.reproduce.verdict import (
-        Layout,
-        Missing,
-        Offered,
-        Point,
-        Reproduction,
-        Row,
-        StudyTable,
-    )
 
 
-_QUANTITY = re.compile(r"(.*?)(?:\[(.*)\])? (\S+)")
 MET, MISS, KNOWN_MISS = "✓ ok", "✗ MISS", "✗ known"
 # Blue and orange stay apart for every kind of colour vision; sign and word say it without colour.
 STYLES = {MET: "blue", MISS: "bold dark_orange", KNOWN_MISS: "dark_orange"}
@@ -51,24 +55,6 @@ def name_of(check: Point | Shape) -> str:
 def command_of(wanted: Sequence[str]) -> str:
     """The command that reproduces what was asked for again, as a shell reads it."""
     return shlex.join(["nicscope", "reproduce", *wanted])
-
-
-class Placed(NamedTuple):
-    """A number of a paper, and where it stands on the axes of its quantity."""
-
-    name: str
-    unit: str
-    at: dict[str, str]
-    point: Point
-
-
-def placed(point: Point) -> Placed:
-    """``point`` with its quantity taken apart: ``pin[pages=8] us``."""
-    match = _QUANTITY.fullmatch(point.quantity)
-    if match is None:
-        return Placed(point.quantity, "", {}, point)
-    axes = [each.partition("=") for each in (match[2] or "").split(", ") if each]
-    return Placed(match[1], match[3], {name: value for name, _, value in axes}, point)
 
 
 def summary_line(found: Reproduction) -> str:
@@ -98,44 +84,30 @@ def share(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.2f} %"
 
 
-NUMBERS = {
-    "paper": "string",
-    "item": "string",
-    "quantity": "string",
-    "published": "float64",
-    "reproduced": "float64",
-    "relative_error": "float64",
-    "tolerance": "float64",
-    "basis": "string",
-    "because": "string",
-    "baseline": "float64",
-    "ok": "bool",
-    "known_miss": "string",
+NUMBERS: dict[str, Column] = {
+    "paper": ("string", "paper"),
+    "item": ("string", "id"),
+    "quantity": ("string", "quantity"),
+    "published": ("float64", "published"),
+    "reproduced": ("float64", "reproduced"),
+    "relative_error": ("float64", "relative_error"),
+    "tolerance": ("float64", "tolerance"),
+    "basis": ("string", "basis"),
+    "because": ("string", "because"),
+    "baseline": ("float64", "baseline"),
+    "ok": ("bool", "ok"),
+    "known_miss": ("string", "known_miss"),
 }
-STATEMENTS = {
-    "paper": "string",
-    "item": "string",
-    "statement": "string",
-    "ok": "bool",
-    "evidence": "string",
-    "basis": "string",
-    "because": "string",
-    "known_miss": "string",
+STATEMENTS: dict[str, Column] = {
+    "paper": ("string", "paper"),
+    "item": ("string", "id"),
+    "statement": ("string", "statement"),
+    "ok": ("bool", "ok"),
+    "evidence": ("string", "evidence"),
+    "basis": ("string", "basis"),
+    "because": ("string", "because"),
+    "known_miss": ("string", "known_miss"),
 }
-
-
-def reproduction_tables(found: Reproduction) -> Iterator[tuple[str, Any]]:
-    """Yield names and tables: of printed numbers, of statements, and of each study."""
-    yield "numbers", _plain(found.points, NUMBERS)
-    yield "statements", _plain(found.shapes, STATEMENTS)
-    for table in found.tables:
-        yield study_table(table)
-
-
-def _plain(checks: Sequence[Point] | Sequence[Shape], kinds: dict[str, str]) -> Any:
-    """``checks`` as an Arrow table with a column for each of ``kinds``."""
-    rows = [[getattr(one, "id" if name == "item" else name) for name in kinds] for one in checks]
-    return tidy(kinds, rows)
 
 
 def study_table(table: StudyTable) -> tuple[str, Any]:
@@ -294,10 +266,10 @@ def _number(value: int) -> str:
     return f"{value // 1024} K" if value >= 1024 and value % 1024 == 0 else str(value)
 
 
-def _cell(row: Row, measure: str | None) -> str:
+def _cell(row: Row, measure: str) -> str:
     if not row:
         return ""
-    if measure is None or row.get(measure) is None:
+    if row.get(measure) is None:
         return "-"
     value = row[measure]
     return f"{value:,}" if isinstance(value, int) else per_hundred(value)
@@ -336,7 +308,25 @@ class ShownReproduction(Report):
 
     def summary(self) -> list[str]:
         """How much of it comes out."""
-        return of_reproduction(self.found)
+        found = self.found
+        counts = found.summary()
+        parts = []
+        if counts.points:
+            parts.append(
+                f"{counts.ok} of {counts.points} printed numbers come out within tolerance"
+            )
+        if counts.shapes:
+            parts.append(f"{counts.shapes_ok} of {counts.shapes} statements hold")
+        if not parts:
+            if not found.tables:
+                return []
+            names = listed([f"{table.paper}/{table.id}" for table in found.tables])
+            return [f"{names} over traces that are not the papers' own: there is nothing to check."]
+        told = f"{' and '.join(parts)}; what is arithmetic on printed numbers alone is not counted."
+        missed = (
+            f"{counts.known_misses} misses are known and explained below, {counts.new_misses} new."
+        )
+        return [f"{told[0].upper()}{told[1:]}", missed]
 
     def parts(self) -> Iterator[Printed]:
         """The checks, item by item, then what has no verdict or is missing, then the counts."""
@@ -370,12 +360,12 @@ class ShownReproduction(Report):
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row per printed number; per statement; per application of each study."""
-        yield from reproduction_tables(self.found)
+        yield "numbers", table_of(self.found.points, NUMBERS)
+        yield "statements", table_of(self.found.shapes, STATEMENTS)
+        yield from map(study_table, self.found.tables)
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield both pages, and of each study a table and its figures."""
-        from nicscope.reports.reproduction_page import Pictures, page_of
-
         yield "results.md", as_markdown(self.found, self.wanted)
         pictures = Pictures()
         for table in self.found.tables:
@@ -404,16 +394,16 @@ def baseline_parts(points: Sequence[Point], formula: str | None) -> Iterator[Pri
 def miss_parts(found: Reproduction) -> Iterator[Printed]:
     """Why the known misses miss, which misses are new, and which known ones are none any more."""
     misses = found.misses()
-    for title, listed in (
+    for title, why_of in (
         ("known misses", [(one, one.known_miss) for one in misses if one.known_miss is not None]),
         (
             "new misses: not listed, or further off than listed, in the catalog's misses",
             [(one, off_by(one)) for one in misses if one.known_miss is None],
         ),
     ):
-        if listed:
+        if why_of:
             yield heading(title)
-            rows = [[f"{one.paper}/{one.id}", f"{name_of(one)}: {why}"] for one, why in listed]
+            rows = [[f"{one.paper}/{one.id}", f"{name_of(one)}: {why}"] for one, why in why_of]
             yield Rows("", ["", ""], rows, left=(0, 1))
             yield ""
     if found.met:
@@ -478,6 +468,349 @@ def shape_rows(shapes: Sequence[Shape]) -> Rows:
     )
 
 
-def reason_rows(items: Sequence[Missing | Offered]) -> Rows:
+def reason_rows(items: Sequence[Unjudged]) -> Rows:
     """Items of the papers, each with why it has no verdict."""
     return Rows("", ["", ""], [[f"{one.paper}/{one.id}", one.why] for one in items], left=(0, 1))
+
+
+_HEADS = ("paper", "numbers within tolerance", "statements that hold", "known misses", "new misses")
+
+
+def overview(papers: Iterable[Paper], found: Reproduction) -> Markup:
+    """A table with a line for each paper: its name, which leads to it, and how much is met.
+
+    Numbers that are identities are left out, as in the summary.
+    """
+    head = element("tr", *(element("th", each, scope="col") for each in _HEADS))
+    rows = [_line(paper, found) for paper in papers]
+    table = element("table", element("thead", head), element("tbody", *rows))
+    return element("nav", table, id="overview", aria_label="The papers")
+
+
+def _checks(found: Reproduction, paper: str) -> tuple[list[Point], list[Point], list[Shape]]:
+    """The numbers of ``paper``, those that are no identities, and its statements."""
+    points = [one for one in found.points if one.paper == paper]
+    counted = [one for one in points if one.basis is not Basis.IDENTITY]
+    return points, counted, [one for one in found.shapes if one.paper == paper]
+
+
+def _line(paper: Paper, found: Reproduction) -> Markup:
+    points, counted, shapes = _checks(found, paper.key)
+    verdicts = [*map(verdict, points), *map(verdict, shapes)]
+    cells = [
+        f"{sum(one.ok for one in some)} of {len(some)}" if some else "none"
+        for some in (counted, shapes)
+    ]
+    cells += [str(verdicts.count(each)) for each in (KNOWN_MISS, MISS)]
+    name = element("th", element("a", paper.title, href=f"#{paper.key}"), scope="row")
+    named = zip(_HEADS[1:], cells, strict=True)
+    return element("tr", name, *(element("td", cell, data_head=head) for head, cell in named))
+
+
+def contents(paper: Paper, shown: Collection[str]) -> Markup:
+    """A list, to be unfolded, of the items ``shown`` of ``paper``, each leading to its place."""
+    links = [
+        element("li", element("a", item_heading(paper.items[name]), href=f"#{paper.key}/{name}"))
+        for name in shown
+    ]
+    count = f"{len(links)} tables, figures and claims" if len(links) > 1 else "One item"
+    return element("details", element("summary", count), element("ul", *links), class_="contents")
+
+
+def item_heading(item: Item) -> str:
+    """Where the paper has ``item``, and what it is."""
+    return f"{item.where}: {item.what}"
+
+
+HERE = Path(__file__)
+MOST_PICTURED = 5 << 20  # bytes of pictures of studies: the page is to stay below 10 MB
+# The page loads nothing, from nowhere.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+# Of each verdict what the filters go by, and how the page says it.
+OUTCOMES = {
+    MET: ("met", "✓ met"),
+    KNOWN_MISS: ("known", "✗ known miss"),
+    MISS: ("new", "✗ new miss"),
+}
+
+LABELS = {
+    Basis.PREDICTED: "could have come out otherwise",
+    Basis.FITTED: "a constant was chosen while the answer was known",
+    Basis.IDENTITY: "so by arithmetic or construction; never counted",
+}
+_QUANTITIES = ("printed", "here", "error", "within")
+
+
+class Pictures:
+    """Pictures of studies by PAPER/ID, as SVG, as many as the page has room for."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[tuple[str, bytes | None]]] = {}
+        self._left = MOST_PICTURED
+
+    def take(self, called: str, name: str, content: Any) -> None:
+        """Keep ``content``, a file of the study ``called``, if it is a figure; or its name."""
+        if not hasattr(content, "savefig"):
+            return
+        from nicscope.reports.figures.style import save
+
+        save(content, drawn := BytesIO(), "svg")
+        size = len(drawn.getvalue()) * 4 // 3
+        fits = size <= self._left
+        self._left -= size if fits else 0
+        self._found.setdefault(called, []).append((name, drawn.getvalue() if fits else None))
+
+    def of(self, called: str) -> list[tuple[str, bytes | None]]:
+        """(name, picture) of each figure of that study; None: no room, it is in the folder."""
+        return self._found.get(called, [])
+
+
+def page_of(found: Reproduction, wanted: Sequence[str], pictures: Pictures, summary: str) -> str:
+    """The page as text; ``wanted`` is what was asked for, ``summary`` the counts in a sentence."""
+    lists = (found.points, found.shapes, found.missing, found.studies, found.tables)
+    there = {one.paper for things in lists for one in things}
+    papers = [paper for key, paper in load_papers().items() if key in there]
+    sections = [_paper(paper, found, pictures, _traces_of(wanted)) for paper in papers]
+    body = [
+        element("a", "Skip to the papers", href="#papers", class_="skip"),
+        element(
+            "header",
+            element("h1", "What the papers published, and what comes out here"),
+            element("p", f"{summary}."),
+            element("p", "The command that repeats it, with nicscope ", __version__, ":"),
+            element("pre", command_of(wanted), tabindex="0"),
+        ),
+        overview(papers, found),
+        _filters(papers),
+        element("main", *sections, id="papers", tabindex="-1"),
+    ]
+    head = [
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", "nicscope: the papers reproduced"),
+        element("style", Markup(HERE.with_suffix(".css").read_text("utf-8"))),
+    ]
+    script = element("script", Markup(HERE.with_suffix(".js").read_text("utf-8")))
+    whole = element("html", element("head", *head), element("body", *body, script), lang="en")
+    return f"<!doctype html>\n{whole}\n"
+
+
+def _traces_of(wanted: Sequence[str]) -> list[str]:
+    """Those of the arguments ``wanted`` that name traces, with their options."""
+    pairs = pairwise(wanted)
+    return [word for option, name in pairs if option == "--trace" for word in (option, name)]
+
+
+def _filters(papers: Sequence[Paper]) -> Markup:
+    """A form that works on what stands below it; without scripts all of that is shown."""
+    options = [element("option", "all", value="")]
+    options += [element("option", paper.title, value=paper.key) for paper in papers]
+    labels = [_box("label", basis.value, basis.value, told) for basis, told in LABELS.items()]
+    verdicts = [_box("verdict", name, told, None) for name, told in OUTCOMES.values()]
+    return element(
+        "form",
+        element(
+            "div",
+            element("label", "Paper", for_="paper"),
+            element("select", *options, id="paper"),
+        ),
+        element("fieldset", element("legend", "Label"), *labels),
+        element("fieldset", element("legend", "Outcome"), *verdicts),
+        element(
+            "div",
+            element("label", "Words", for_="words"),
+            element("input", type="search", id="words", placeholder="such as miss rate"),
+        ),
+        element("p", id="count", role="status"),
+        element("button", "Show all", type="button", id="all"),
+        id="filters",
+        role="search",
+        aria_label="What is shown",
+        hidden=True,
+    )
+
+
+def _box(kind: str, value: str, text: str, more: str | None) -> Markup:
+    name = f"{kind}-{value}"
+    return element(
+        "label",
+        element("input", type="checkbox", id=name, name=kind, value=value, checked=True),
+        f" {text}",
+        None if more is None else element("small", f" {more}"),
+        for_=name,
+    )
+
+
+def _paper(paper: Paper, found: Reproduction, pictures: Pictures, traces: list[str]) -> Markup:
+    every = {
+        name: _item(paper, name, item, found, pictures, traces)
+        for name, item in paper.items.items()
+    }
+    items = {name: item for name, item in every.items() if item is not None}
+    _, counted, shapes = _checks(found, paper.key)
+    words = [
+        f"{sum(one.ok for one in counted)} of {len(counted)} numbers that are no identities are "
+        "within tolerance."
+    ] * bool(counted)
+    words += [f"{sum(one.ok for one in shapes)} of {len(shapes)} statements hold."] * bool(shapes)
+    return element(
+        "section",
+        element("h2", paper.title),
+        element("p", " ".join(words)) if words else None,
+        element("p", "Again: ", element("code", f"nicscope reproduce {paper.key}")),
+        contents(paper, items),
+        *items.values(),
+        class_="paper",
+        data_paper=paper.key,
+        id=paper.key,
+    )
+
+
+def _item(
+    paper: Paper,
+    name: str,
+    item: Item,
+    found: Reproduction,
+    pictures: Pictures,
+    traces: list[str],
+) -> Markup | None:
+    """One table, figure or claim; None if nothing was asked about it."""
+
+    def mine(things: Sequence) -> list:  # type: ignore[type-arg]
+        return [one for one in things if (one.paper, one.id) == (paper.key, name)]
+
+    points, shapes, tables = mine(found.points), mine(found.shapes), mine(found.tables)
+    reasons = [("Not reproduced: ", one.why) for one in mine(found.missing)]
+    reasons += [("Comes out for any traces: ", one.why) for one in mine(found.studies)]
+    met = [("Listed as a miss, and met now: ", f"{one.name}: {one.why}") for one in mine(found.met)]
+    if not (points or shapes or tables or reasons):
+        return None
+    called = f"{paper.key}/{name}"
+    formula = found.baselines.get(called)
+    return element(
+        "article",
+        element("h3", item_heading(item)),
+        element("p", "Again: ", element("code", command_of([called, *traces * bool(tables)]))),
+        *figures(points),
+        _numbers(points) if points else None,
+        None if formula is None else element("p", f"Baseline, by pencil and paper: {formula}"),
+        _statements(shapes) if shapes else None,
+        *(element("p", element("b", what), why) for what, why in [*reasons, *met]),
+        *(_study(table, pictures.of(called)) for table in tables),
+        id=called,
+        class_="item",
+        # What holds neither numbers nor statements is shown when nothing is filtered out.
+        data_bare=not (points or shapes),
+    )
+
+
+def _numbers(points: Sequence[Point]) -> Markup:
+    has_baseline = any(point.baseline is not None for point in points)
+    heads = ["", "", *_QUANTITIES, *["baseline"] * has_baseline]
+    head = element("tr", *(element("th", each, scope="col") for each in heads))
+    bodies = []
+    for (name, basis, because), group in groupby(points, _heading):
+        title = element(
+            "tr",
+            element("th", name, _badge(basis), element("small", because), colspan=len(heads)),
+            class_="group",
+        )
+        rows = [_number_row(point, has_baseline) for point in group]
+        bodies.append(element("tbody", title, *rows))
+    table = element("table", element("thead", head), *bodies)
+    return element(
+        "div", table, class_="scroll numbers", tabindex="0", role="region", aria_label="Numbers"
+    )
+
+
+def _heading(point: Point) -> tuple[str, Basis, str]:
+    parts = placed(point)
+    return f"{parts.name}, {parts.unit}", point.basis, point.because
+
+
+def _number_row(point: Point, has_baseline: bool) -> Markup:
+    at = ", ".join(f"{name} {value}" for name, value in placed(point).at.items())
+    baseline = "" if point.baseline is None else f"{point.baseline:.6g}"
+    cells = [
+        f"{point.published:g}",
+        f"{point.reproduced:.6g}",
+        share(point.relative_error),
+        f"± {share(point.tolerance)}" if point.published else f"± {point.tolerance:g}",
+    ]
+    named = [*zip(_QUANTITIES, cells, strict=True), *[("baseline", baseline)] * has_baseline]
+    return element(
+        "tr",
+        element("th", at, scope="row"),
+        element("td", *_verdict(point), class_="verdict"),
+        # Where the table is too wide for the screen, each number has its heading beside it.
+        *(element("td", cell, data_head=head) for head, cell in named),
+        **_marked(point),
+    )
+
+
+def _statements(shapes: Sequence[Shape]) -> Markup:
+    items = [
+        element(
+            "li",
+            element("p", shape.statement, _badge(shape.basis), *_verdict(shape)),
+            element("p", element("b", "Evidence: "), shape.evidence),
+            element("small", shape.because),
+            **_marked(shape),
+        )
+        for shape in shapes
+    ]
+    return element("ul", *items, class_="statements")
+
+
+def _marked(check: Point | Shape) -> dict[str, str]:
+    """What the filters go by."""
+    outcome, _ = OUTCOMES[verdict(check)]
+    return {"class_": "check", "data_label": check.basis.value, "data_verdict": outcome}
+
+
+def _verdict(check: Point | Shape) -> Iterator[Markup]:
+    outcome, told = OUTCOMES[verdict(check)]
+    yield element("span", told, class_=f"outcome {outcome}")
+    if check.known_miss is not None:
+        yield element("small", check.known_miss, class_="why")
+
+
+def _badge(basis: Basis) -> Markup:
+    return element("span", basis.value, class_=f"badge {basis.value}")
+
+
+def _study(table: StudyTable, pictures: Iterable[tuple[str, bytes | None]]) -> Markup:
+    drawn = []
+    for name, picture in pictures:
+        if picture is not None:
+            data = base64.b64encode(picture).decode()
+            source = f"data:image/svg+xml;base64,{data}"
+            drawn.append(element("img", src=source, alt=f"{table.what}: {name}"))
+        else:
+            drawn.append(element("p", f"{name}.svg, in the folder of this page, shows it."))
+    ours = [_scrolled(study_rows(table.layout, table.rows), "here")]
+    printed = []
+    if table.printed:
+        note = f"for orientation; {comparison_of(table)}"
+        rows = study_rows(table.layout, table.printed)
+        printed = [element("small", note), _scrolled(rows, "the paper")]
+    parts = [
+        element("p", f"{table.unit}; {table.conditions}"),
+        element("p", origin_of(table)),
+        *drawn,
+        element("div", _beside("here", ours), _beside("the paper", printed), class_="pair"),
+        *(element("p", f"Note: {note}") for note in table.notes),
+    ]
+    return element("div", joined(parts), class_="study")
+
+
+def _beside(name: str, parts: Sequence[Markup]) -> Markup | None:
+    """One side of a study; None if nothing is there."""
+    return element("div", element("p", name, class_="panel"), *parts) if parts else None
+
+
+def _scrolled(rows: Rows, name: str) -> Markup:
+    table = Markup(html_table(rows))
+    return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=name)

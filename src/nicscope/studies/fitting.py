@@ -50,15 +50,6 @@ class Explained(NamedTuple):
         return self.off <= 1
 
 
-def lru_shapes(
-    curves: Sequence[MissCurve], counted: Sequence[Counted], tolerance: float, ends: Any
-) -> list[Explained]:
-    """Fit LRU caches of each number of ways; ``curves``: one for each count, of one line length."""
-    least, most = ends or (1, MOST_ENTRIES)
-    full = _full(curves, counted, tolerance, least, most)
-    return [full, *_with_sets(curves, counted, tolerance)]
-
-
 def random_shapes(
     kept: Sequence[dict[Nic, KeptLookups]],
     line: int,
@@ -373,8 +364,9 @@ def fit(
     tries_random = max(each[0].lookups for each in curves) <= MOST_DRAWN
     shapes: list[Explained] = []
     for place, length in enumerate(question.lines):
-        ends = question.entries
-        shapes += lru_shapes([each[place] for each in curves], counted, tolerance, ends)
+        own, ends = [each[place] for each in curves], question.entries
+        shapes.append(_full(own, counted, tolerance, *(ends or (1, MOST_ENTRIES))))
+        shapes += _with_sets(own, counted, tolerance)
         if tries_random:
             kept = [
                 lookups_by_count(parted(trace.batches(), skip), asked, size, length)

@@ -20,11 +20,10 @@ from nicscope.apps.interactive.session_check import check
 from nicscope.apps.interactive.user_behaviour import KINDS
 from nicscope.errors import NicscopeError, RecordError, SimulationError, StudyError, printable
 from nicscope.outputs import check_output
+from nicscope.studies.sources import footprint_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
 
     from nicscope.apps.interactive.session_check import Participant
     from nicscope.traces.schema import Requests, TraceMetadata
@@ -65,7 +64,12 @@ class Group(NamedTuple):
             sum(len(each.seen["transcripts"]) for each in members),
             *(int(way.sum()) for way in ways),
             *(int(requests.length[way].sum(dtype=np.int64)) for way in ways),
-            *(_pages(requests, way, page) for way in ways),
+            *(
+                footprint_of(
+                    [type(requests)(*(column[way] for column in requests))], page
+                ).process_pages
+                for way in ways
+            ),
         )
 
 
@@ -268,14 +272,3 @@ def _metadata(recorded: Recorded) -> TraceMetadata:
         "servers": numbers(of_users=False),
     }
     return msgspec.structs.replace(recorded.metadata, origin=origin, connections=None)
-
-
-def _pages(requests: Requests, rows: NDArray[np.bool_], page: int) -> int:
-    """Distinct pages, by process; no buffer of a socket's call spans more than a few."""
-    first = requests.address[rows] // np.uint64(page)
-    last = (requests.address[rows] + requests.length[rows] - np.uint64(1)) // np.uint64(page)
-    spans = (last - first).astype(np.int64) + 1
-    pids = np.repeat(requests.pid[rows], spans).astype(np.uint64)
-    begins = np.repeat(np.cumsum(spans) - spans, spans)
-    pages = np.repeat(first, spans) + (np.arange(spans.sum()) - begins).astype(np.uint64)
-    return int(np.unique(np.stack([pids, pages]), axis=1).shape[1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from nicscope.drivers.replay.columns import ROWS
 from nicscope.drivers.replay.page_numbering import AlignmentSearch
@@ -211,3 +211,34 @@ def grains_counted(
         if not alignments.feed(batch):
             break
     return alignments.result()
+
+
+class Footprint(NamedTuple):
+    """Pages that are used on some nodes, and how often one is looked up."""
+
+    nodes: int
+    pages: int  # distinct ones of a node, added up
+    process_pages: int  # distinct ones of a process of a node, added up
+    lookups: int
+
+
+def footprint_of(batches: Iterable[Requests], page_size: int) -> Footprint:
+    """Distinct pages by node and by process, and lookups: a request has one for each page."""
+    import numpy as np
+
+    by_process = np.empty((0, 3), np.uint64)  # node, process, page
+    lookups = 0
+    nodes: set[int] = set()
+    for batch in batches:
+        first = batch.address // np.uint64(page_size)
+        last = (batch.address + batch.length - np.uint64(1)) // np.uint64(page_size)
+        counts = (last - first).astype(np.int64) + 1
+        lookups += int(counts.sum())
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        pages = np.repeat(first, counts) + within.astype(np.uint64)
+        owners = (np.repeat(column.astype(np.uint64), counts) for column in (batch.node, batch.pid))
+        rows = np.stack([*owners, pages], axis=1)
+        by_process = np.unique(np.concatenate([by_process, rows]), axis=0)
+        nodes.update(np.unique(batch.node).tolist())
+    by_node = np.unique(by_process[:, [0, 2]], axis=0)
+    return Footprint(len(nodes), len(by_node), len(by_process), lookups)

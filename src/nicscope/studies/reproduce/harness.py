@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.errors import StudyError, did_you_mean
+from nicscope.errors import StudyError, TraceError, did_you_mean
+from nicscope.inputs import Input
 from nicscope.studies.reproduce.baselines import by_hand
 from nicscope.studies.reproduce.keeping import Kept
-from nicscope.studies.reproduce.traced.workloads import NONE, PAPER, SIZES, SMALL, WORKLOADS, ran
+from nicscope.studies.reproduce.traced.programs import NONE, PAPER, SIZES, SMALL, WORKLOADS, ran
 from nicscope.studies.reproduce.verdict import (
     ExpectedPoint,
     Item,
-    Missing,
-    Offered,
     Outcome,
     Paper,
     Reproduction,
+    Unjudged,
     load_known,
     load_paper,
     paper_keys,
@@ -32,18 +33,23 @@ if TYPE_CHECKING:
 Experiment = Callable[[Item], Outcome]
 Watch = Callable[[int, int], None]  # hears how much is done of how much
 Telling = Callable[[str, str], "AbstractContextManager[Watch]"]
-_HERE = "nicscope.studies.reproduce"
+_PUBLIC_ENDING = ".jsonl"
 
 
-@contextlib.contextmanager
-def untold(verb: str, unit: str) -> Iterator[Watch]:  # noqa: ARG001 - nobody listens
-    """A watch to whom nobody listens."""
-    yield lambda _done, _total: None
+def experiment_of(paper: str, item: str) -> Callable[..., None]:
+    """The function called as that item; imports it, and with it what it needs.
+
+    It fills an ``Outcome``, by the published item or, of one of public traces, by such a trace.
+    """
+    fill: Callable[..., None] = getattr(
+        importlib.import_module(f"nicscope.studies.reproduce.experiments.{paper}"), item
+    )
+    return fill
 
 
 def find_experiment(paper: str, item: str) -> Experiment:
-    """The experiment for that item; imports it, and with it what it needs."""
-    fill = getattr(importlib.import_module(f"{_HERE}.experiments.{paper}"), item)
+    """The experiment for that item."""
+    fill = experiment_of(paper, item)
 
     def run(published: Item) -> Outcome:
         outcome = Outcome()
@@ -51,26 +57,6 @@ def find_experiment(paper: str, item: str) -> Experiment:
         return outcome
 
     return run
-
-
-def experiment_names() -> set[tuple[str, str]]:
-    """(paper, id) of every experiment, without importing any."""
-    return {
-        (key, name)
-        for key, paper in load_papers().items()
-        for name, item in paper.items.items()
-        if item.has_expectations() and not item.study
-    }
-
-
-def study_names() -> set[tuple[str, str]]:
-    """(paper, id) of every study, without importing any."""
-    return {
-        (key, name)
-        for key, paper in load_papers().items()
-        for name, item in paper.items.items()
-        if item.study
-    }
 
 
 def load_papers() -> dict[str, Paper]:
@@ -147,6 +133,30 @@ def plan(
     return Plan(of_public, studies, [])
 
 
+def parted(files: Sequence[Path], papers: Iterable[Paper]) -> tuple[dict[str, Path], list[Path]]:
+    """The public traces among ``files`` by name, and all others.
+
+    Errors: ``TraceError`` if one cannot be read.
+    """
+    named = {digest: name for paper in papers for name, digest in paper.traces.items()}
+    public, others = {}, []
+    for path in files:
+        name = named.get(_digest(path)) if path.suffix == _PUBLIC_ENDING else None
+        if name is None:
+            others.append(path)
+        else:
+            public[name] = path
+    return public, others
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with Input(path, TraceError) as source:
+        while piece := source.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
 def reproduce(
     wanted: Sequence[str] = (),
     papers: Mapping[str, Paper] | None = None,
@@ -167,7 +177,7 @@ def reproduce(
     items, _, offered = plan(papers, wanted, traced, programs)
     result = Reproduction()
     for key, name in offered:
-        result.studies.append(Offered(key, name, papers[key].items[name].study or ""))
+        result.studies.append(Unjudged(key, name, papers[key].items[name].study or ""))
     for key, name in items:
         item = papers[key].items[name]
         if item.public and public:
@@ -186,7 +196,7 @@ def reproduce(
             if item.baseline is not None:
                 result.baselines[f"{key}/{name}"] = item.baseline
         if item.missing is not None:
-            result.missing.append(Missing(key, name, item.missing))
+            result.missing.append(Unjudged(key, name, item.missing))
     return result
 
 
@@ -195,7 +205,7 @@ def study(
     wanted: Sequence[str],
     traces: Sequence[Path] = (),
     papers: Mapping[str, Paper] | None = None,
-    telling: Telling = untold,
+    telling: Telling = lambda *_: contextlib.nullcontext(lambda *_: None),
     kept: Kept | None = None,
     programs: str = SMALL,
 ) -> None:
@@ -207,12 +217,12 @@ def study(
     opened.
     """
     from nicscope.studies.reproduce.traced.measuring import run_studies
+    from nicscope.studies.reproduce.traced.mini import time_programs
     from nicscope.studies.reproduce.traced.programs import (
         open_applications,
         run_programs,
         traces_folder,
     )
-    from nicscope.studies.reproduce.traced.timed_runs import time_programs
 
     papers = load_papers() if papers is None else papers
     chosen = plan(papers, wanted, bool(traces), programs).studies
@@ -246,14 +256,12 @@ def _judge_public(
     result: Reproduction, paper: Paper, name: str, public: Mapping[str, Path]
 ) -> None:
     """Add verdicts on what comes of the public traces that are there, and say which are not."""
-    from nicscope.studies.reproduce.public_traces import ASKED
-
-    item = paper.items[name]
+    item, fill = paper.items[name], experiment_of(paper.key, name)
     absent = [each for each in item.public if each not in public]
     outcome = Outcome()
     for trace in item.public:
         if trace in public:
-            ASKED[paper.key, name](outcome, trace, public[trace])
+            fill(outcome, trace, public[trace])
     if len(absent) < len(item.public):
         points = item.expected_points()
         if absent:
@@ -261,7 +269,7 @@ def _judge_public(
         _judge(result, paper, name, outcome, points)
     if absent:
         digests = ", ".join(f"{each} (SHA-256 {paper.traces[each][:16]}...)" for each in absent)
-        result.missing.append(Missing(paper.key, name, f"not among what was given: {digests}"))
+        result.missing.append(Unjudged(paper.key, name, f"not among what was given: {digests}"))
 
 
 def _judge(

@@ -36,21 +36,55 @@ class Line(NamedTuple):
     """A printed line: its label and the measure in each of an application's columns."""
 
     label: str
-    measures: tuple[str | None, ...]  # None: the paper prints a dash
+    measures: tuple[str, ...]  # DASH: the paper prints one
 
 
-class Layout(NamedTuple):
+DASH = "-"
+
+
+class Layout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A table as it is printed: a block of lines per row, columns per application."""
 
-    axes: tuple[Axis, ...]
+    unit: str
+    conditions: str
     columns: tuple[str, ...]  # of each application; one without a name if there is but one
     lines: tuple[Line, ...]
+    axes: tuple[Axis, ...] = ()
+    note: str | None = None  # what one has to know to read what is printed
+    printed: dict[
+        str, str
+    ] = {}  # measures whose cells are printed, with the columns that have them
+    printed_in: str | None = None  # the item that has these columns; None: its own
 
     @property
     def measures(self) -> list[str]:
         """Every measure, once, in the order of the lines."""
-        found = (name for line in self.lines for name in line.measures if name is not None)
+        found = (name for line in self.lines for name in line.measures if name != DASH)
         return list(dict.fromkeys(found))
+
+    def printed_rows(self, items: Mapping[str, Item], item: str) -> list[Row]:
+        """Rows of what is printed for ``item``, each with its ``application``.
+
+        A column holds a number for each size of the cache, if these are printed, and application,
+        for each application, or one for all.
+        """
+        cells, axis = items[self.printed_in or item].printed, "cache_entries"
+
+        def at(name: str, row: int, column: int) -> Any:
+            printed = cells[name]
+            if not isinstance(printed, list):
+                return printed
+            return printed[row][column] if isinstance(printed[0], list) else printed[column]
+
+        return [
+            {
+                "application": app,
+                **({axis: place} if axis in cells else {}),
+                **{measure: at(name, row, column) for measure, name in self.printed.items()},
+            }
+            for column, app in enumerate(cells["app"] if self.printed else ())
+            for row, place in enumerate(cells.get(axis, [None]))
+        ]
 
 
 class StudyTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,6 +222,7 @@ class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     notes: list[str] = []
     printed: dict[str, Any] = {}
     derived: dict[str, Any] = {}
+    table: Layout | None = None  # of a study
     points: list[PointGroup] = []
     cells: list[CellGroup] = []
     shapes: list[ExpectedShape] = []
@@ -199,11 +234,6 @@ class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def has_expectations(self) -> bool:
         """Whether it is judged with nothing brought: by an experiment, or what comes of a study."""
         return bool(self.points or self.cells or self.shapes) and not self.public
-
-    def predicts(self) -> bool:
-        """Whether any number or statement of it is a prediction."""
-        labels = [one.basis for one in self.points] + [one.basis for one in self.shapes]
-        return Basis.PREDICTED in (*labels, *(one.basis for one in self.cells))
 
 
 class Paper(msgspec.Struct, frozen=True):
@@ -379,16 +409,8 @@ class Met(msgspec.Struct, frozen=True):
     why: str  # it was one
 
 
-class Missing(msgspec.Struct, frozen=True):
-    """What is not reproduced, and why."""
-
-    paper: str
-    id: str
-    why: str
-
-
-class Offered(msgspec.Struct, frozen=True):
-    """A study that was not run: it comes out for any traces, which is no verdict, and why."""
+class Unjudged(msgspec.Struct, frozen=True):
+    """An item without a verdict, and why: it is not reproduced, or a study that was not run."""
 
     paper: str
     id: str
@@ -420,8 +442,8 @@ class Reproduction(msgspec.Struct, frozen=True):
 
     points: list[Point] = []
     shapes: list[Shape] = []
-    missing: list[Missing] = []
-    studies: list[Offered] = []
+    missing: list[Unjudged] = []
+    studies: list[Unjudged] = []  # not run: they come out for any traces, which is no verdict
     tables: list[StudyTable] = []
     baselines: dict[str, str] = {}  # by PAPER/ID: the formula in words
     met: list[Met] = []
@@ -492,10 +514,6 @@ class Reproduction(msgspec.Struct, frozen=True):
             missing=len(self.missing),
             studies=len(self.studies) + sum(one.programs is None for one in self.tables),
         )
-
-    def all_ok(self) -> bool:
-        """Whether no check failed, identities included; what is missing did not fail."""
-        return not self.misses()
 
     def as_known(self) -> bool:
         """Whether the misses are those that the catalog lists, no more and no fewer."""

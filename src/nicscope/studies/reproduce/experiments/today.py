@@ -1,7 +1,11 @@
-"""Public measurements of RDMA NICs: regions, caches, connections, descriptors, registration."""
+"""Public measurements: regions, caches, connections and descriptors of NICs, and public traces.
+
+Somebody has to bring the traces of T1 to T3; a file is known by its bytes, whatever it is called.
+"""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,11 +15,17 @@ from nicscope.config.platform import load_platform
 from nicscope.config.rdma_costs import NicCosts, load_nic_costs, load_registration_costs
 from nicscope.drivers.registration import RegistrationReplay, Rules
 from nicscope.drivers.replay import replay
+from nicscope.errors import TraceError
+from nicscope.inputs import Input
 from nicscope.studies.rates import FULL, GB, Asked, Moved, Through, bounds_of, measure
 from nicscope.studies.registering import Pool, register_pool
 from nicscope.studies.verbs_measures import all_latencies, ask
+from nicscope.traces.importers.services import read_mooncake
+from nicscope.traces.kv_pool import place
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
     from nicscope.studies.reproduce.verdict import Item, Outcome
@@ -23,6 +33,67 @@ if TYPE_CHECKING:
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 PAGE, HUGE_PAGE = 4096, 2 << 20
 BASE = 1 << 40  # address of the first bytes: where a region, a part and a line begin
+
+FEW_BLOCKS = 5_859  # 3 million tokens (FAST'25, Figure 9)
+
+
+class Counts(NamedTuple):
+    """What a pool makes of one trace."""
+
+    references: int
+    distinct: int
+    full_references: int
+    read: int  # full blocks, of a pool without a limit
+    written: int
+    hits: int  # of all references, of a pool without a limit
+    few_hits: int  # of one of ``FEW_BLOCKS``
+
+
+@cache
+def counts_of(path: Path) -> Counts:
+    """What comes of the trace at ``path``."""
+    with Input(path, TraceError) as source:
+        full = read_mooncake(source, None)
+    with Input(path, TraceError) as source:
+        every = read_mooncake(source, None, partial=True)
+    pool = place(full.firsts, full.ids, None)
+    read = int(pool.found.sum())
+    hits = []
+    for blocks in (None, FEW_BLOCKS):
+        placed = place(every.firsts, every.ids, blocks)
+        # What is not a hit takes a slot that was free, or another block's.
+        hits.append(len(every.ids) - placed.used - placed.evicted)
+    return Counts(
+        full.observed["block_references"],
+        full.observed["distinct_blocks"],
+        len(full.ids),
+        read,
+        len(full.ids) - read,
+        *hits,
+    )
+
+
+def t1(outcome: Outcome, trace: str, path: Path) -> None:
+    """Blocks of the public traces."""
+    found = counts_of(path)._asdict()
+    for name in ("references", "distinct", "full_references", "read", "written"):
+        outcome.point(name, "blocks", found[name], trace=trace)
+
+
+def t2(outcome: Outcome, trace: str, path: Path) -> None:
+    """How many of the full blocks a pool without a limit has."""
+    found = counts_of(path)
+    outcome.point("found", "%", 100 * found.read / found.full_references, trace=trace)
+
+
+def t3(outcome: Outcome, trace: str, path: Path) -> None:
+    """What a pool of 3 million tokens has of the hits that there could be."""
+    found = counts_of(path)
+    part = found.few_hits / found.hits
+    before, told = outcome.shapes.get("less-than-half", (True, ""))
+    told = f"{told}, {trace}" if told else trace
+    outcome.shape("less-than-half", before and part < 0.5, f"{told} {100 * part:.1f} %")
+
 
 THREADS = 96
 FIGURE_THREADS = (1, *range(8, 97, 8))  # of SMART's Figure 3

@@ -1,58 +1,172 @@
-"""Trapeze's figures and Table 1: transfers, latency and bandwidth by policy, shared buses."""
+"""Trapeze's figures and Table 1: transfers, latency and bandwidth by policy, shared buses.
+
+Latency is one message between idle hosts, from the send call until the receiver has read it.
+Bandwidth is payload over time in the later half of a long stream.  MB are 10^6 bytes.
+"""
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
-from nicscope.config.design import POLICIES
+from nicscope.config.design import POLICIES, Delivery
+from nicscope.config.platform import delivery_costs, load_platform
+from nicscope.config.toml_files import open_shelf
 from nicscope.drivers.simulate.observe import Engine
 from nicscope.drivers.simulate.script import Outcome as Traffic
 from nicscope.drivers.simulate.script import Run, simulate_script
+from nicscope.errors import StudyError
 from nicscope.fabric import topology
 from nicscope.interfaces.trapeze import Cluster, Endpoint
-from nicscope.studies.delivery_measures import (
-    PAIRS,
-    PAYLOAD,
-    PLATFORMS,
-    POLICY_OF,
-    PS_PER_US,
-    SIZES,
-    SMALL,
-    STEADY,
-    all_together,
-    bandwidth_mbytes_s,
-    cold_start,
-    latency_us,
-    lost_to_gaps,
-    pair_costs,
-    platform_costs,
-    policy,
-    steady_mbytes_s,
-    stream,
-)
 from nicscope.studies.reproduce.verdict import Item, Outcome, rising
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from nicscope.studies.delivery_measures import ColdStart, Costs
-
+    Costs = Mapping[str, int]  # ps by the names of DELIVERY_COSTS
     Cell = tuple[str, str, str, str]  # kind, size, quantity, pair
     Curves = Mapping[str, list[float]]  # by policy
 
-P6, PENTIUM2, ALCOR = "p6-natoma", "pentium2-440lx", "alcor"
+
+PS_PER_US = 10**6
+STREAM = 160  # messages: more than two rings of 64, so that the later half is steady
+
+PLATFORMS = P6, PENTIUM2, ALCOR, MIATA = ("p6-natoma", "pentium2-440lx", "alcor", "miata")
+# The paper's pairs of hosts: (sender, receiver).  Alphas change roles to avoid slow directions.
+PAIRS = {
+    P6: (P6, P6),
+    PENTIUM2: (PENTIUM2, PENTIUM2),
+    ALCOR: (ALCOR, ALCOR),
+    "alcor-to-miata": (ALCOR, MIATA),
+}
+# What Table 1 measures.
+SIZES = {"4k": 4096, "8k": 8192}
+POLICY_OF = {"store": "store-and-forward", "cut": "cut-through"}
+# Of Figure 4's cold start.
+PAYLOAD = 8192  # bytes
+SMALL = 368  # bytes of its first hostRcv transfer
+MESSAGES = 80  # more than the ring takes, so that the host writes on
+RECORDS = 1 << 16  # of a log: more than any of these runs makes
+STEADY = 20  # packet: beyond 800 us, which is the tenth
+
+
+@cache
+def platform_costs() -> Mapping[str, Costs]:
+    """Delivery costs of the catalog's four platforms."""
+    return {name: delivery_costs(load_platform(name)) for name in PLATFORMS}
+
+
+@cache
+def all_together() -> Mapping[str, Costs]:
+    """Delivery costs of the four platforms with the constants fitted to all of Table 1."""
+    _, _, fitted = open_shelf("calibrations", "trapeze-all", StudyError)
+    return {name: {**costs, **fitted[name]} for name, costs in platform_costs().items()}
+
+
+def pair_costs(costs: Mapping[str, Costs], pair: str) -> tuple[Costs, Costs]:
+    """Delivery costs of the sender and the receiver of one of ``PAIRS``."""
+    sender, receiver = PAIRS[pair]
+    return costs[sender], costs[receiver]
+
+
+def policy(name: str, payload: int, *, logging: bool = False) -> Delivery:
+    """A published policy on NICs whose buffers hold ``payload`` bytes."""
+    chosen = POLICIES[name]
+    largest = max(chosen.max_payload, payload)
+    return msgspec.structs.replace(chosen, max_payload=largest, logging=logging)
+
+
+def stream(
+    ends: Sequence[Costs],
+    delivery: Delivery,
+    payload: int,
+    count: int,
+    *,
+    gap_ps: int = 0,
+    keep_log: int = 0,
+) -> Traffic:
+    """``count`` messages from one host to another across one switch."""
+    run = Run(sender=0, destination=1, payload=payload, count=count, gap_ps=gap_ps)
+    return simulate_script(list(ends), delivery, topology.crossbar(2), [run], keep_log=keep_log)
+
+
+def latency_us(ends: Sequence[Costs], name: str, payload: int) -> float:
+    """One-way latency of a single message under the policy ``name``."""
+    message = stream(ends, policy(name, payload), payload, 1).messages[0]
+    return float(message["read"] - message["posted"]) / PS_PER_US
+
+
+def bandwidth_mbytes_s(
+    ends: Sequence[Costs], name: str, payload: int, *, logging: bool = False
+) -> float:
+    """Bandwidth of a steady stream under the policy ``name``."""
+    read = stream(ends, policy(name, payload, logging=logging), payload, STREAM).messages["read"]
+    return steady_mbytes_s(read, payload)
+
+
+def steady_mbytes_s(read: NDArray[Any], payload: int) -> float:
+    """Payload over time between the message in the middle and the last; ``read`` are ps."""
+    half = len(read) // 2
+    between = int(read[-1] - read[half - 1])
+    return payload * (len(read) - half) * PS_PER_US / between
+
+
+class ColdStart(msgspec.Struct, frozen=True):
+    """A stream's log of transfers, and the duration of one small transfer to the host."""
+
+    log: NDArray[Any]  # LOG
+    small_us: float
+
+    def of(self, engine: Engine, packet: int | None = None) -> NDArray[Any]:
+        """Payload transfers of ``engine``, of one packet or of all, in order of their start."""
+        log = self.log
+        chosen = (log["engine"] == engine) & (log["control"] == 0)
+        if packet is not None:
+            chosen &= log["packet"] == packet
+        found: NDArray[Any] = log[chosen]
+        return found[found["start"].argsort(kind="stable")]
+
+    def duration_us(self, packet: int) -> float:
+        """How long the hostTx transfer of ``packet`` took."""
+        (transfer,) = self.of(Engine.HOST_TX, packet)
+        return float(transfer["end"] - transfer["start"]) / PS_PER_US
+
+    def events(self) -> dict[str, float]:
+        """The durations (us) that Figure 4 prints, by the names of the calibration."""
+        return {
+            "host_tx_first": self.duration_us(0),
+            "host_tx_second": self.duration_us(1),
+            "host_rcv_368": self.small_us,
+        }
+
+
+def cold_start(ends: Sequence[Costs], *, logging: bool = False) -> ColdStart:
+    """A stream of 8 KB, as fast as the ring takes them, between hosts that were idle before."""
+    delivery = policy("adaptive", PAYLOAD, logging=logging)
+    found = stream(ends, delivery, PAYLOAD, MESSAGES, keep_log=RECORDS)
+    alone = stream(ends, policy("store-and-forward", SMALL), SMALL, 1, keep_log=RECORDS).log
+    (small,) = alone[alone["engine"] == Engine.HOST_RCV]
+    return ColdStart(found.log, float(small["end"] - small["start"]) / PS_PER_US)
+
+
+def lost_to_gaps(ends: Sequence[Costs]) -> float:
+    """Share of time between hostTx transfers in a steady stream of 8 KB, with the log."""
+    transfers = cold_start(ends, logging=True).of(Engine.HOST_TX)
+    steady = transfers[transfers["packet"] >= STEADY]
+    busy = int((steady["end"] - steady["start"])[:-1].sum())
+    return 1 - busy / int(steady["start"][-1] - steady["start"][0])
 
 
 def dma_mbytes_s(costs: Costs, size: int) -> dict[str, float]:
     """Bandwidth of one transfer of ``size`` bytes in each direction, set-up included."""
     delivery = policy("store-and-forward", size)
-    log = stream([costs, costs], delivery, size, 1, keep_log=ONE_RECORDS).log
+    log = stream([costs, costs], delivery, size, 1, keep_log=RECORDS).log
     found = {}
     for direction, engine in DIRECTIONS.items():
         (transfer,) = log[log["engine"] == engine]
@@ -62,7 +176,6 @@ def dma_mbytes_s(costs: Costs, size: int) -> dict[str, float]:
 
 TRANSFERS = tuple(128 << power for power in range(10))  # bytes, to 64 KB
 DIRECTIONS = {"send": Engine.HOST_TX, "receive": Engine.HOST_RCV}
-ONE_RECORDS = 64
 
 
 def figure1(outcome: Outcome, item: Item) -> None:
@@ -107,7 +220,6 @@ def figure1(outcome: Outcome, item: Item) -> None:
 
 
 PACKETS = 6
-RECORDS = 1 << 12
 BANDS = (Engine.HOST_TX, Engine.NET_TX, Engine.NET_RCV, Engine.HOST_RCV)
 
 
@@ -473,7 +585,6 @@ def table1(outcome: Outcome, item: Item) -> None:
 LONGEST = 65536  # bytes of one hostTx, long enough that its start is nothing
 LONG_COPY = 1 << 20  # bytes: goes on after the DMA's end
 SHORT_COPY = 1024  # bytes: ends before the DMA does
-SHARED_RECORDS = 1 << 10
 SETTLING_US = 10.0  # until the hostTx moves bytes
 SLOWED = 0.15
 
@@ -502,7 +613,7 @@ def _host_tx_and_copy(platform: str, copied: int = 0, *, send: bool = True) -> t
     delivery = msgspec.structs.replace(
         POLICIES["store-and-forward"], max_payload=LONGEST, receive_ring=1
     )
-    cluster = Cluster(platform, policy=delivery, keep_log=SHARED_RECORDS)
+    cluster = Cluster(platform, policy=delivery, keep_log=RECORDS)
     copying_us = []
 
     async def sender(endpoint: Endpoint) -> None:
@@ -556,7 +667,7 @@ def figure7(outcome: Outcome, item: Item) -> None:
         cia.dma_kept > 0.99 and cia.copy_kept < 0.1,
         f"DMA keeps {100 * cia.dma_kept:.0f} %, the copy {100 * cia.copy_kept:.0f} %",
     )
-    others = {name: found[name] for name in (PENTIUM2, "miata")}
+    others = {name: found[name] for name in (PENTIUM2, MIATA)}
     outcome.shape(
         "others-serve-both",
         all(min(each.dma_kept, each.copy_kept) >= 1 - SLOWED for each in others.values()),
@@ -569,7 +680,6 @@ def figure7(outcome: Outcome, item: Item) -> None:
 
 TRUNK_MESSAGES = 60
 GAP_PS = 90 * PS_PER_US  # more than a message takes alone, less than two take in turn
-TRUNK_RECORDS = 1 << 16
 SHORT_WATCHDOG_PS = 60 * PS_PER_US  # a packet under cut-through holds its path for longer
 
 
@@ -578,9 +688,7 @@ def _over_trunk(
 ) -> Traffic:
     """Node 0 to node 2 and, with two senders, node 1 to node 3, across one trunk."""
     runs = [Run(n, n + 2, PAYLOAD, count, gap_ps) for n in range(senders)]
-    return simulate_script(
-        hosts, POLICIES[name], topology.trunk(2, 2), runs, keep_log=TRUNK_RECORDS
-    )
+    return simulate_script(hosts, POLICIES[name], topology.trunk(2, 2), runs, keep_log=RECORDS)
 
 
 def _to_link(found: Traffic) -> NDArray[Any]:

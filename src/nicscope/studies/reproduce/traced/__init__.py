@@ -1,7 +1,6 @@
 """Tables and figures of the papers for any traces: the same rows, each trace an application.
 
-``<paper>.py`` says of each item what its table is made of, or another file, and ``_statements``
-what the paper's text says of it.  ``workloads`` names the papers' programs, ``programs`` runs them,
-``applications`` finds traces that somebody brings; ``measuring`` reads one, ``running`` puts tables
-together, ``judging`` holds them against what is printed.
+``<paper>.py`` says of each item what its table is made of and what the paper's text says of it;
+``programs`` names, runs and finds programs; ``measuring`` reads a trace once for all tables, puts
+these together and holds them against what is printed.
 """

@@ -30,7 +30,7 @@ from nicscope.studies.reproduce.verdict import (
     load_known,
     quantity_name,
 )
-from nicscope.studies.sources import RowsDone
+from nicscope.studies.sources import Footprint, RowsDone, footprint_of
 from nicscope.traces.schema import Requests
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from nicscope.drivers.replay import ReplayResult
     from nicscope.studies.curves import Point
-    from nicscope.studies.reproduce.traced.workloads import Ran
+    from nicscope.studies.reproduce.traced.programs import Ran
     from nicscope.traces.reader import Trace
 
     Caches = Mapping[tuple[int, int], Point]  # by entries and ways
@@ -59,21 +59,15 @@ OFFSET, NO_OFFSET = True, False  # of the caches that one pass simulates
 
 
 class Study(NamedTuple):
-    """One table or figure of a paper, for any traces."""
+    """How the rows of one table or figure of a paper come out of any traces."""
 
-    unit: str
-    conditions: str
-    layout: Layout
     rows: Callable[[Findings], list[Row]]  # of one application, without its name
     # Designs to replay, by what ``rows`` calls them; the page size (bytes) is the trace's.
     designs: Callable[[int], Mapping[Hashable, Spec]] = lambda _: {}
     # Direct-mapped, 2- and 4-way caches of Table 4's sizes from one pass, by index offset.
     caches: tuple[bool, ...] = ()
-    # What the paper prints of it, from its items; each row with its ``application``.
-    printed: Callable[[Mapping[str, Item]], list[Row]] = lambda _: []
-    printed_note: str | None = None  # what one has to know to read it
-    # As far as it is known whose cells they are; None: of all of them.
-    labelled: Callable[[Mapping[str, Item]], list[Row]] | None = None
+    # What the paper prints, from its items, where that is not known by application.
+    unlabelled: Callable[[Mapping[str, Item]], list[Row]] | None = None
     # One block of rows, of all traces running at the same time: ``Measured.parts`` has each alone.
     together: bool = False
     # Whether pages and lookups of nodes are counted.
@@ -116,37 +110,6 @@ def grid(
     return rows
 
 
-def printed_of(
-    item: str, measures: Mapping[str, str], axis: str = "cache_entries"
-) -> Callable[[Mapping[str, Item]], list[Row]]:
-    """Rows of what ``item`` prints: of each measure the column of that name.
-
-    A column holds a number for each place on ``axis``, if it has one, and application, for each
-    application, or one for all.
-    """
-
-    def rows(items: Mapping[str, Item]) -> list[Row]:
-        cells = items[item].printed
-
-        def at(name: str, row: int, column: int) -> Any:
-            printed = cells[name]
-            if not isinstance(printed, list):
-                return printed
-            return printed[row][column] if isinstance(printed[0], list) else printed[column]
-
-        return [
-            {
-                "application": app,
-                **({axis: place} if axis in cells else {}),
-                **{measure: at(name, row, column) for measure, name in measures.items()},
-            }
-            for column, app in enumerate(cells["app"])
-            for row, place in enumerate(cells.get(axis, [None]))
-        ]
-
-    return rows
-
-
 def pages_of(mbytes: int, page_size: int) -> int:
     """Pages of ``page_size`` bytes in so many MB of 2**20 bytes, at least one."""
     return max(1, (mbytes << 20) // page_size)
@@ -154,15 +117,6 @@ def pages_of(mbytes: int, page_size: int) -> int:
 
 WAYS = {OFFSET: (1, 2, 4), NO_OFFSET: (1,)}  # of Table 8
 SPAN = (1024, 16384)  # entries
-
-
-class Footprint(NamedTuple):
-    """Pages that are used on some nodes, and how often one is looked up."""
-
-    nodes: int
-    pages: int  # distinct ones of a node, added up
-    process_pages: int  # distinct ones of a process of a node, added up
-    lookups: int
 
 
 class Measured(NamedTuple):
@@ -291,28 +245,6 @@ def measure(
     return Measured(lookups, results, grids, footprint=footprint, reduction=asked.reduction)
 
 
-def footprint_of(batches: Iterable[Requests], page_size: int) -> Footprint:
-    """Distinct pages by node and by process, and lookups: a request has one for each page."""
-    import numpy as np
-
-    by_process = np.empty((0, 3), np.uint64)  # node, process, page
-    lookups = 0
-    nodes: set[int] = set()
-    for batch in batches:
-        first = batch.address // np.uint64(page_size)
-        last = (batch.address + batch.length - np.uint64(1)) // np.uint64(page_size)
-        counts = (last - first).astype(np.int64) + 1
-        lookups += int(counts.sum())
-        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        pages = np.repeat(first, counts) + within.astype(np.uint64)
-        owners = (np.repeat(column.astype(np.uint64), counts) for column in (batch.node, batch.pid))
-        rows = np.stack([*owners, pages], axis=1)
-        by_process = np.unique(np.concatenate([by_process, rows]), axis=0)
-        nodes.update(np.unique(batch.node).tolist())
-    by_node = np.unique(by_process[:, [0, 2]], axis=0)
-    return Footprint(len(nodes), len(by_node), len(by_process), lookups)
-
-
 def built(spec: Spec) -> Design:
     """The design that ``spec`` names, as ``replay --design NAME --set ...`` would have it."""
     name, *assignments = spec
@@ -364,7 +296,7 @@ def _judge(
         if claim is not None:
             ours = [{**row, "application": claim} for row in rows if row["application"] == one.name]
             cells = CellGroup(
-                measures=study.layout.measures,
+                measures=chosen.layout.measures,
                 apps=[claim],
                 why="as printed",
                 basis=Basis.PREDICTED,
@@ -381,17 +313,17 @@ def _expected(
 ) -> list[ExpectedPoint]:
     """What the printed cells of ``groups`` ask for; ``outcome`` gets what ``rows`` have there."""
     points = []
-    for cell in _cells(chosen.paper, chosen.study) if groups else ():
+    for cell in _cells(chosen) if groups else ():
         for group in groups:
             if cell.app in group.apps and cell.measure in group.measures:
-                quantity = cell.quantity(chosen.study.layout)
+                quantity = cell.quantity(chosen.layout)
                 slack = group.tolerance or group.share * cell.printed
                 points.append(
                     ExpectedPoint(
                         quantity, cell.printed, slack, group.why, group.basis, group.because
                     )
                 )
-                outcome.values[quantity] = cell.found(chosen.study.layout, rows)
+                outcome.values[quantity] = cell.found(chosen.layout, rows)
     return points
 
 
@@ -422,11 +354,11 @@ class _Cell(NamedTuple):
         return Decimal(f"{row[self.measure]:.12g}")
 
 
-def _cells(paper: Paper, study: Study) -> Iterator[_Cell]:
+def _cells(chosen: _Chosen) -> Iterator[_Cell]:
     """Every printed cell whose application is known, in the order of the print."""
-    for row in (study.labelled or study.printed)(paper.items):
-        at = tuple(row[axis.key] for axis in study.layout.axes)
-        for measured in study.layout.measures:
+    for row in chosen.printed():
+        at = tuple(row[axis.key] for axis in chosen.layout.axes)
+        for measured in chosen.layout.measures:
             if measured in row:
                 yield _Cell(row["application"], at, measured, Decimal(row[measured]))
 
@@ -481,6 +413,17 @@ class _Chosen(NamedTuple):
     paper: Paper
     name: str
     study: Study
+
+    @property
+    def layout(self) -> Layout:
+        """How its table is laid out."""
+        layout = self.paper.items[self.name].table
+        assert layout is not None
+        return layout
+
+    def printed(self) -> list[Row]:
+        """What the paper prints, as far as it is known of which application."""
+        return self.layout.printed_rows(self.paper.items, self.name)
 
 
 def run_studies(
@@ -628,8 +571,9 @@ def _table(
     rows: list[Row],
     notes: list[str],
 ) -> StudyTable:
-    paper, study = chosen.paper, chosen.study
+    paper, study, layout = chosen.paper, chosen.study, chosen.layout
     item = paper.items[chosen.name]
+    printed = study.unlabelled(paper.items) if study.unlabelled else chosen.printed()
     reduction = 1 if ran is None else ran.reduction
     sizes = dict.fromkeys(one.trace.metadata.page_size for one in applications)
     designs = dict.fromkeys(
@@ -640,9 +584,9 @@ def _table(
         id=chosen.name,
         where=item.where,
         what=item.what,
-        unit=study.unit,
-        conditions=study.conditions,
-        layout=study.layout,
+        unit=layout.unit,
+        conditions=layout.conditions,
+        layout=layout,
         traces=[
             {
                 "application": one.name,
@@ -659,9 +603,9 @@ def _table(
         rows=[as_run(row, reduction) for row in rows],
         printed=[
             {key: float(each) if isinstance(each, Decimal) else each for key, each in row.items()}
-            for row in study.printed(paper.items)
+            for row in printed
         ],
-        printed_note=study.printed_note,
+        printed_note=layout.note,
         comparable=_comparable(paper, item, applications, ran),
         why=_incomparable(item, ran),
         notes=notes,

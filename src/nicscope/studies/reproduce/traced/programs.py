@@ -1,4 +1,8 @@
-"""Traces as applications: those that were brought, and those of the papers' programs."""
+"""The papers' programs, at which sizes and where they run, and traces as applications.
+
+``SMALL`` sizes are another experiment than the paper's: the caches and pin limits that a study sets
+are made smaller with them, by the workload's ``reduction``.  ``PAPER`` sizes are the paper's.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,6 @@ import json
 import os
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +28,6 @@ from nicscope.studies.applications import (
     write_application_program,
     write_requests,
 )
-from nicscope.studies.reproduce.traced.workloads import PAPER, Program, Workload
 from nicscope.traces.programs.schema import ENDING as PROGRAM_ENDING
 from nicscope.traces.reader import Trace, open_trace
 from nicscope.traces.schema import Op
@@ -36,6 +38,94 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.studies.reproduce.verdict import Item
+
+
+SMALL, PAPER, NONE = "small", "paper", "none"
+SIZES = (SMALL, PAPER, NONE)
+
+
+class Program(NamedTuple):
+    """A program of a paper's tables, and its two sizes."""
+
+    label: str  # as the paper has it in its tables
+    name: str  # as ``nicscope apps`` has it
+    small: str
+    paper: str
+    inputs: Mapping[str, int] = {}  # what else a small one is asked for
+
+    def size(self, programs: str) -> str:
+        """How large it is among ``programs``."""
+        return self.paper if programs == PAPER else self.small
+
+
+class Workload(NamedTuple):
+    """The programs of a paper and where they run."""
+
+    programs: tuple[Program, ...]
+    nodes: int
+    processes: int  # of each node
+    reduction: int  # the paper's caches and pin limits over those beside ``SMALL`` sizes
+    # Whether what the other end of a transfer looks up is in their traces, and their programs are
+    # kept beside them.
+    served: bool = False
+
+
+WORKLOADS = {
+    # About a quarter of the pages that a node uses at the paper's sizes, of Raytrace a ninth.
+    "utlb": Workload(
+        (
+            Program("Barnes", "barnes", "8K", "32K"),
+            Program("FFT", "fft", "1M", "4M"),
+            Program("LU", "lu", "2K", "4K"),
+            Program("Radix", "radix", "1M", "4M"),
+            Program("Raytrace", "raytrace", "64", "256", {"primitives": 27_000}),
+            Program("Volrend", "volrend", "128", "256", {"slices": 64}),
+            Program("Water", "water-spatial", "2744", "15625", {"steps": 1}),
+        ),
+        nodes=4,
+        processes=4,
+        reduction=4,
+    ),
+    # No size is printed but "the largest problem set size permitted by the 2-GByte address space"
+    # (V), on hosts of 512 MB.  So: the largest of a program's own steps (powers of two; of four for
+    # FFT's points; cubes for Water; the original images) that takes no more than 2 GB, that no
+    # node's static table of 65,536 entries is too small for (Figure 3), and that runs here in two
+    # minutes.  The next step would be: FFT 64M and LU 8K too many entries, Radix 64M, Ocean 2050,
+    # Water, Raytrace and Volrend too long.
+    "mini": Workload(
+        (
+            Program("FFT", "fft", "1M", "16M"),
+            Program("LUContiguous", "lu", "1K", "4K"),
+            Program("Ocean", "ocean", "130", "1026"),
+            Program("Radix", "radix", "1M", "32M"),
+            Program("Raytrace", "raytrace", "64", "256"),
+            Program("Volrend", "volrend", "64", "256"),
+            Program("WaterNsquared", "water-nsquared", "512", "8000"),
+            Program("WaterSpatial", "water-spatial", "1000", "15625"),
+        ),
+        nodes=4,
+        processes=2,
+        reduction=8,
+        served=True,
+    ),
+}
+
+
+class Ran(NamedTuple):
+    """Programs of a paper that were run for its studies."""
+
+    programs: str  # SMALL or PAPER
+    reduction: int  # of caches and pin limits
+
+    @property
+    def are_the_papers(self) -> bool:
+        """Whether they have the paper's problem sizes."""
+        return self.programs == PAPER
+
+
+def ran(paper: str, programs: str) -> Ran:
+    """What is known of the programs of ``paper`` before they run."""
+    return Ran(programs, 1 if programs == PAPER else WORKLOADS[paper].reduction)
 
 
 ENDING = ".parquet"
@@ -80,8 +170,6 @@ def open_applications(files: Sequence[Path]) -> list[Application]:
     Errors: ``TraceError`` naming the first file that cannot be read, ``StudyError`` if two files
     have the same name.
     """
-    from nicscope.traces.reader import open_trace
-
     found: dict[str, Application] = {}
     for path in files:
         name = "stdin" if str(path) == STDIN else printable(path.stem)
@@ -177,7 +265,10 @@ class _Asked(NamedTuple):
             write_application_program(run, program_beside(path))
             run = run._replace(columns=both_ends(run.columns))
         write_requests(run, path)
-        _forget_old(folder)
+        for old in folder.glob(f"*{ENDING}"):  # that nobody has asked for in a long time
+            with contextlib.suppress(OSError):
+                if time.time() - old.stat().st_mtime > KEPT_S:
+                    old.unlink()
         return open_trace(path)
 
     def kept(self, folder: Path) -> Trace | None:
@@ -197,31 +288,18 @@ def program_beside(path: Path) -> Path:
     return path.with_name(path.name.removesuffix(ENDING) + PROGRAM_ENDING)
 
 
-def _forget_old(folder: Path) -> None:
-    """Remove traces that nobody has asked for in a long time."""
-    for path in folder.glob(f"*{ENDING}"):
-        with suppress(OSError):
-            if time.time() - path.stat().st_mtime > KEPT_S:
-                path.unlink()
-
-
 @contextlib.contextmanager
 def traces_folder() -> Iterator[Path]:
     """Yield the folder where traces of programs are kept; one for this run where none can be."""
-    kept = _own_folder()
+    entries = store.folder()  # of compiled code, in the folder of all that is kept between runs
+    kept = None
+    with contextlib.suppress(OSError):
+        kept = None if entries is None else store.own_folder(entries.parent / FOLDER)
     if kept is not None:
         yield kept
         return
     with tempfile.TemporaryDirectory(prefix="nicscope-programs-") as made:
         yield Path(made)
-
-
-def _own_folder() -> Path | None:
-    entries = store.folder()  # of compiled code, in the folder of all that is kept between runs
-    try:
-        return None if entries is None else store.own_folder(entries.parent / FOLDER)
-    except OSError:
-        return None
 
 
 # What is looked up at the other end: a read is served on its send path, a write on its receive one.

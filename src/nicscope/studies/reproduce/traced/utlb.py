@@ -16,19 +16,18 @@ from nicscope.studies.reproduce.traced.measuring import (
     grid,
     pages_of,
     per_lookup,
-    printed_of,
 )
-from nicscope.studies.reproduce.verdict import Axis, Item, Layout, Line, Outcome, Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
+
+    from nicscope.studies.reproduce.verdict import Item, Outcome, Row
 
     Measure = Callable[..., Any]  # of findings, at a place on the axes
 
 CACHE_ENTRIES = (1024, 2048, 4096, 8192, 16384)
 SMALLEST, MIDDLE, LARGEST = 1024, 4096, 16384
 SIZES = {"cache_entries": CACHE_ENTRIES}
-ENTRIES = Axis("cache_entries", "entries")
 UTLB, INTR, OWN = "utlb", "vmmc-interrupt", "utlb-process"
 KINDS = ("compulsory", "capacity", "conflict")
 FREE_CHECKS = "check_misses_without_limit_per_lookup"
@@ -111,11 +110,13 @@ def state_table3(outcome: Outcome, shown: Shown) -> None:
     outcome.shape("fft-communicates-most", most == "FFT", told(lookups))
     if not shown.are_the_papers:
         return
+    table = shown.items["table3"].table
+    assert table is not None
     ratios = {
         row["application"]: tuple(
             ours[row["application"]][name] / row[name] for name in (BY_PROCESS, LOOKUPS)
         )
-        for row in TABLE3.printed(shown.items)
+        for row in table.printed_rows(shown.items, "table3")
         if row["application"] in ("Raytrace", "Volrend", "Water")
     }
     near = lambda *both: all(1 / FACTOR <= ratio <= FACTOR for ratio in both)  # noqa: E731
@@ -125,17 +126,6 @@ def state_table3(outcome: Outcome, shown: Shown) -> None:
 # Table 3: distinct pages that a node uses for communication, and lookups; whether a page that
 # processes share counts once the paper does not say.
 TABLE3 = Study(
-    unit="pages and lookups of a node, on average",
-    conditions="every page that a request touches is a lookup",
-    layout=Layout(
-        axes=(),
-        columns=("",),
-        lines=(
-            Line("pages, by process", (BY_PROCESS,)),
-            Line("pages, by node", (BY_NODE,)),
-            Line("lookups", (LOOKUPS,)),
-        ),
-    ),
     rows=grid(
         {},
         {
@@ -144,9 +134,6 @@ TABLE3 = Study(
             LOOKUPS: _of_node("lookups"),
         },
     ),
-    printed=printed_of("table3", {BY_PROCESS: "footprint_pages", LOOKUPS: "lookups"}),
-    printed_note="which of the two ways to count pages is meant is not said; held against the "
-    "first, by which pages per lookup are Table 4's check misses for five of the seven",
     nodes=True,
     state=state_table3,
 )
@@ -161,21 +148,10 @@ OVERHEADS = {
 FREE = "free"  # of a limit
 
 
-def overhead_study(
-    limit_mbytes: int | None,
-    memory: str,
-    printed: Callable[[Mapping[str, Item]], list[Row]],
-    state: Callable[[Outcome, Shown], None],
-) -> Study:
+def overhead_study(limit_mbytes: int | None, state: Callable[[Outcome, Shown], None]) -> Study:
     """Both schemes at the five sizes; each process may pin ``limit_mbytes``, or all it likes."""
-    lines = [
-        Line("check misses", (CHECKS, None)),
-        Line("NI misses", (NI, NI_INTR)),
-        Line("unpins", (UNPINS, UNPINS_INTR)),
-    ]
     measures = {name: rate(*counted) for name, counted in OVERHEADS.items()}
     if limit_mbytes is not None:
-        lines.append(Line("check misses, no limit", (FREE_CHECKS, None)))
         measures[FREE_CHECKS] = lambda found, _: found.rate(FREE, "check_misses")
 
     def designs(page_size: int) -> Mapping[Hashable, Spec]:
@@ -187,15 +163,7 @@ def overhead_study(
         }
         return found | ({FREE: (UTLB, f"entries={CACHE_ENTRIES[0]}")} if limit else {})
 
-    return Study(
-        unit="events per lookup",
-        conditions=f"{memory}, direct-mapped cache with index offset, no prefetch",
-        layout=Layout(axes=(ENTRIES,), columns=("UTLB", "Intr"), lines=tuple(lines)),
-        designs=designs,
-        rows=grid(SIZES, measures),
-        printed=printed,
-        state=state,
-    )
+    return Study(designs=designs, rows=grid(SIZES, measures), state=state)
 
 
 SHARE = 0.15  # by which a lookup may cost more with the smallest cache
@@ -259,18 +227,7 @@ def state_table4(outcome: Outcome, shown: Shown) -> None:
 
 # Table 4: check misses, NIC misses and unpins per lookup, without a limit on pinned memory.  Both
 # schemes miss equally often there.
-TABLE4 = overhead_study(
-    None,
-    "unlimited host memory",
-    printed_of(
-        "table4",
-        {
-            name: "ni_misses_both" if count == "ni_misses" else name.removesuffix("_per_lookup")
-            for name, (_, count) in OVERHEADS.items()
-        },
-    ),
-    state_table4,
-)
+TABLE4 = overhead_study(None, state_table4)
 
 TABLE5_MBYTES = 4
 MOST = 4  # programs
@@ -310,12 +267,7 @@ def state_table5(outcome: Outcome, shown: Shown) -> None:
 
 
 # Table 5: as Table 4, with 4 MB that each process may pin.
-TABLE5 = overhead_study(
-    TABLE5_MBYTES,
-    f"{TABLE5_MBYTES} MB pinned per process",
-    printed_of("table5", {name: name.removesuffix("_per_lookup") for name in OVERHEADS}),
-    state_table5,
-)
+TABLE5 = overhead_study(TABLE5_MBYTES, state_table5)
 
 TABLE7_MBYTES = 16
 # How many pages of 16 at once, and as the paper's columns and our measures say it.
@@ -357,35 +309,19 @@ def state_table7(outcome: Outcome, shown: Shown) -> None:
 # Table 7: what pinning and unpinning cost per lookup, on demand and with 16 pages pinned ahead.
 # NIC misses cost neither, so the size of the cache does not matter; it is the prototype's.
 TABLE7 = Study(
-    unit="us per lookup",
-    conditions=f"UTLB, {TABLE7_MBYTES} MB pinned per process, unpinning page by page, costs of "
-    "Table 1",
-    layout=Layout(
-        axes=(),
-        columns=("",),
-        lines=tuple(
-            Line(f"{step}, {PIN_PAGES[pages].replace('_', ' ')}", (key,))
-            for (step, pages), key in PIN_KEYS.items()
-        ),
-    ),
     designs=lambda page_size: {
         pages: (UTLB, f"pin_limit={pages_of(TABLE7_MBYTES, page_size)}", f"prepin={pages}")
         for pages in PIN_PAGES
     },
     rows=grid({}, {key: _pinning(*of) for of, key in PIN_KEYS.items()}),
-    printed=printed_of(
-        "table7",
-        {key: f"{step}_us_{PIN_PAGES[pages]}" for (step, pages), key in PIN_KEYS.items()},
-    ),
     state=state_table7,
 )
 
-# As the paper calls them: our name, the catalog's, the cache.
-CACHES = {
-    "direct": ("direct", "direct", (OFFSET, 1)),
-    "2-way": ("two_way", "two_way", (OFFSET, 2)),
-    "4-way": ("four_way", "four_way", (OFFSET, 4)),
-    "direct-nohash": ("direct_nohash", "direct_without_offset", (NO_OFFSET, 1)),
+CACHES = {  # our name: the catalog's, the cache
+    "direct": ("direct", (OFFSET, 1)),
+    "two_way": ("two_way", (OFFSET, 2)),
+    "four_way": ("four_way", (OFFSET, 4)),
+    "direct_nohash": ("direct_without_offset", (NO_OFFSET, 1)),
 }
 CLOSE = 0.09  # misses per lookup
 AS_PRINTED = 0.10  # the same of sorted rows
@@ -404,7 +340,7 @@ def table8_printed(items: Mapping[str, Item]) -> list[Row]:
         {
             "application": f"?{place + 1}",
             "cache_entries": entries,
-            **{key_of(name): cells[theirs][row][place] for name, theirs, _ in CACHES.values()},
+            **{key_of(name): cells[theirs][row][place] for name, (theirs, _) in CACHES.items()},
         }
         for place in range(len(cells["direct"][0]))
         for row, entries in enumerate(cells["cache_entries"])
@@ -436,12 +372,12 @@ def state_table8(outcome: Outcome, shown: Shown) -> None:
     if not shown.are_the_papers:
         return
     printed = shown.items["table8"].printed
-    for name, called in (
-        ("two-way", "2-way"),
-        ("four-way", "4-way"),
-        ("without-offset", "direct-nohash"),
+    for name, key in (
+        ("two-way", "two_way"),
+        ("four-way", "four_way"),
+        ("without-offset", "direct_nohash"),
     ):
-        key, theirs, _ = CACHES[called]
+        theirs, _ = CACHES[key]
         off = {}
         for entries, cells in zip(printed["cache_entries"], printed[theirs], strict=True):
             ours = sorted(row[key_of(key)] for row in rows if row["cache_entries"] == entries)
@@ -455,18 +391,9 @@ def state_table8(outcome: Outcome, shown: Shown) -> None:
 # tells all twenty caches exactly.  The cells of ``direct`` stand in Table 4 as well, under labels
 # that are right.
 TABLE8 = Study(
-    unit="NI misses per lookup",
-    conditions="UTLB, unlimited host memory, no prefetch; with index offset but for direct-nohash",
-    layout=Layout(
-        axes=(ENTRIES,),
-        columns=("",),
-        lines=tuple(Line(label, (key_of(name),)) for label, (name, _, _) in CACHES.items()),
-    ),
     caches=(OFFSET, NO_OFFSET),
-    rows=grid(SIZES, {key_of(name): of_cache(*cache) for name, _, cache in CACHES.values()}),
-    printed=table8_printed,
-    printed_note="each of its rows is sorted, so whose cell is which is not known: ?1 to ?7",
-    labelled=printed_of("table4", {key_of("direct"): "ni_misses_both"}),
+    rows=grid(SIZES, {key_of(name): of_cache(*cache) for name, (_, cache) in CACHES.items()}),
+    unlabelled=table8_printed,
     state=state_table8,
 )
 
@@ -508,36 +435,16 @@ def state_figure7(outcome: Outcome, shown: Shown) -> None:
 # Figure 7: NIC misses by kind, 1 K to 16 K entries; the plotted values are lost.  Table 4 tells of
 # it that first touches are check misses, and all misses.  Exact from one pass, as Table 8.
 FIGURE7 = Study(
-    unit="NI misses per lookup",
-    conditions="UTLB, unlimited host memory, direct-mapped cache with index offset, no prefetch",
-    layout=Layout(
-        axes=(ENTRIES,),
-        columns=("",),
-        lines=(*(Line(kind, (f"{kind}_per_lookup",)) for kind in KINDS), Line("all", (ALL,))),
-    ),
     caches=(OFFSET,),
     rows=grid(
         SIZES,
         {f"{kind}_per_lookup": of_cache(OFFSET, 1, kind) for kind in KINDS}
         | {ALL: of_cache(OFFSET, 1)},
     ),
-    printed=printed_of(
-        "table4", {"compulsory_per_lookup": "check_misses_utlb", ALL: "ni_misses_both"}
-    ),
-    printed_note="from Table 4: check misses are the compulsory ones; the rest was only plotted",
     state=state_figure7,
 )
 
 WIDTHS = (1, 2, 4, 8, 16, 32)
-
-
-def figure8_designs(page_size: int) -> Mapping[Hashable, Spec]:  # noqa: ARG001 - no limit in pages
-    """A design for each size and width; without prefetch it is Table 4's."""
-    return {
-        (UTLB, entries, width): (UTLB, f"entries={entries}", *([f"prefetch={width}"] * (width > 1)))
-        for entries in CACHE_ENTRIES
-        for width in WIDTHS
-    }
 
 
 def state_figure8(outcome: Outcome, shown: Shown) -> None:
@@ -558,15 +465,11 @@ def _size(row: Row) -> str:
 # Figure 8: NIC misses and cost per lookup by the entries that a miss fetches.
 # Its axes are lost.  The widths are those whose cost Table 2 prints, the caches those of Table 4.
 FIGURE8 = Study(
-    unit="NI misses per lookup; us per lookup",
-    conditions="UTLB, unlimited host memory, direct-mapped cache with index offset, costs of "
-    "section 6.2 and Tables 1 and 2",
-    layout=Layout(
-        axes=(ENTRIES, Axis("entries_fetched", "fetched")),
-        columns=("misses", "us"),
-        lines=(Line("", (ALL, COST)),),
-    ),
-    designs=figure8_designs,
+    designs=lambda _: {
+        (UTLB, entries, width): (UTLB, f"entries={entries}", *([f"prefetch={width}"] * (width > 1)))
+        for entries in CACHE_ENTRIES
+        for width in WIDTHS
+    },
     rows=grid(
         SIZES | {"entries_fetched": WIDTHS},
         {
@@ -608,21 +511,6 @@ def state_independent(outcome: Outcome, shown: Shown) -> None:
 
 # What independent programs do to each other in the shared cache: conflict and capacity.
 SECTION7_INDEPENDENT = Study(
-    unit="NI misses per lookup",
-    conditions="UTLB, unlimited host memory, direct-mapped, no prefetch; all traces alone, and at "
-    "the same time on the same nodes, each spread over the same span of time",
-    layout=Layout(
-        axes=(ENTRIES,),
-        columns=(ALONE, TOGETHER),
-        lines=tuple(
-            Line(label, tuple(f"{key}_{name}_per_lookup" for name in (ALONE, TOGETHER)))
-            for label, key in (
-                *((kind, kind) for kind in KINDS),
-                ("all", "misses"),
-                ("without offset", "without_offset"),
-            )
-        ),
-    ),
     caches=(OFFSET, NO_OFFSET),
     rows=grid(
         SIZES,
@@ -642,15 +530,6 @@ SECTION7_INDEPENDENT = Study(
 TABLES = tuple(size for power in range(6, 15) for size in (1 << power, 3 << (power - 1)))
 MEASURES = {"check misses": "check_misses", "NI misses": "ni_misses", "unpins": "unpins"}
 NAMES = ("shared", "per_process")
-
-
-def per_process_designs(page_size: int) -> Mapping[Hashable, Spec]:  # noqa: ARG001 - no limit
-    """Shared caches of Table 4's sizes, and tables per process of many."""
-    return {
-        (scheme, entries): (scheme, f"entries={entries}")
-        for scheme, sizes in ((UTLB, CACHE_ENTRIES), (OWN, TABLES))
-        for entries in sizes
-    }
 
 
 def per_process_rows(found: Findings) -> list[Row]:
@@ -700,23 +579,11 @@ def state_per_process(outcome: Outcome, shown: Shown) -> None:
 
 # A table per process on the NIC against the shared cache, at equal memory of the NIC.
 SECTION7_PER_PROCESS = Study(
-    unit="entries and KiB of NIC memory; events per lookup; us per lookup",
-    conditions="UTLB, unlimited host memory, no prefetch; tables per process: the largest, of "
-    "powers of two and these and a half, that fit in as much memory of the NIC",
-    layout=Layout(
-        axes=(ENTRIES,),
-        columns=("shared", "per process"),
-        lines=(
-            Line("entries, of each", ("shared_entries", "per_process_entries")),
-            Line("NIC memory, KiB", ("shared_nic_kib", "per_process_nic_kib")),
-            *(
-                Line(label, tuple(f"{count}_{name}_per_lookup" for name in NAMES))
-                for label, count in MEASURES.items()
-            ),
-            Line("us", tuple(f"cost_{name}_us_per_lookup" for name in NAMES)),
-        ),
-    ),
-    designs=per_process_designs,
+    designs=lambda _: {
+        (scheme, entries): (scheme, f"entries={entries}")
+        for scheme, sizes in ((UTLB, CACHE_ENTRIES), (OWN, TABLES))
+        for entries in sizes
+    },
     rows=per_process_rows,
     state=state_per_process,
 )

@@ -12,8 +12,7 @@ from nicscope.inputs import Input
 from nicscope.library.reproduce import check
 from nicscope.studies.reproduce.harness import load_papers, reproduce
 from nicscope.studies.reproduce.public_traces import ASKED, counts_of, parted
-from nicscope.traces.importers.services import read_mooncake
-from nicscope.traces.kv_pool import place
+from nicscope.traces.importers.services import place, read_mooncake
 from refusals import refused, refused_command
 
 # Three requests over two conversations; the last block of each is not full.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from nicscope.library.command import Option
     from nicscope.studies.programs import ProgramRuns
-    from nicscope.traces.kv_pool import KvChoices
+    from nicscope.traces.imported import KvChoices
     from nicscope.traces.reader import Trace
 
 

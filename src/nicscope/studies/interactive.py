@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from nicscope.apps.interactive.session import Plan, has_own_network, set_out
+from nicscope.apps.interactive.session import KINDS, Plan, has_own_network, set_out
 from nicscope.apps.interactive.session_check import check
-from nicscope.apps.interactive.user_behaviour import KINDS
 from nicscope.errors import NicscopeError, RecordError, SimulationError, StudyError, printable
 from nicscope.outputs import check_output
 

@@ -23,7 +23,6 @@ from nicscope.errors import TraceError, did_you_mean, one_line
 from nicscope.kernel.decorators import kernel
 from nicscope.outputs import scratch_file, whole_file
 from nicscope.outputs.file import named_compression
-from nicscope.traces.atomic_writer import AtomicWriter
 from nicscope.traces.columns import only_requests
 from nicscope.traces.files import ByteSource
 from nicscope.traces.imported import Choices, Imported, filled, numbered, op_codes
@@ -35,6 +34,7 @@ from nicscope.traces.tables import (
     line_place,
     parse_block,
 )
+from nicscope.traces.writer import AtomicWriter
 
 if TYPE_CHECKING:
     import contextlib

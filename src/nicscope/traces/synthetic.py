@@ -11,7 +11,7 @@ import numpy as np
 from nicscope.errors import TraceError, did_you_mean
 from nicscope.traces.formats import Conversion, output_format, write_batches
 from nicscope.traces.imported import Imported, numbered
-from nicscope.traces.kv_pool import ALIGNED, BASE
+from nicscope.traces.importers.services import ALIGNED, BASE
 from nicscope.traces.schema import DEFAULT_PAGE_SIZE, OP_CODES, TraceMetadata, check_page_size
 
 if TYPE_CHECKING:

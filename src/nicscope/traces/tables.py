@@ -18,12 +18,12 @@ from nicscope.errors import TraceError
 from nicscope.outputs import whole_file
 from nicscope.outputs.csv_table import CsvTable
 from nicscope.outputs.file import named_compression
-from nicscope.traces.atomic_writer import AtomicWriter
 from nicscope.traces.columns import FURTHER, TYPES, holds, is_text, may_register
 from nicscope.traces.files import ByteSource, first_line
 from nicscope.traces.imported import Choices, Imported, numbered
 from nicscope.traces.reader import Trace, trace_of
 from nicscope.traces.schema import OPTIONAL_COLUMNS, REQUIRED_COLUMNS, Requests, TraceMetadata
+from nicscope.traces.writer import AtomicWriter
 
 if TYPE_CHECKING:
     import contextlib

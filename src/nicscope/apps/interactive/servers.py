@@ -38,9 +38,18 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.apps.interactive import user_behaviour
-from nicscope.apps.interactive.session import HOMES, PARTS, SITE, read_plan
-from nicscope.apps.interactive.user_behaviour import keys, looked_at, name_of, words, written
+from nicscope.apps.interactive.session import (
+    HOMES,
+    PARTS,
+    SITE,
+    keys,
+    kind_of,
+    looked_at,
+    name_of,
+    read_plan,
+    words,
+    written,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -284,6 +293,8 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 class _WebServer(http.server.ThreadingHTTPServer):
+    """Serves ``files``, a thread for each connection."""
+
     def __init__(self, listener: socket.socket, pages: PostedPages, files: Path) -> None:
         handler = partial(_Quiet, directory=str(files))
         super().__init__(listener.getsockname(), handler, bind_and_activate=False)
@@ -293,11 +304,6 @@ class _WebServer(http.server.ThreadingHTTPServer):
 
     def get_request(self) -> tuple[PostedSocket, Any]:
         return self._pages.accept(self.socket)
-
-
-def serve_files(listener: socket.socket, pages: PostedPages, files: Path) -> None:
-    """Serve ``files`` for ever, a thread for each connection."""
-    _WebServer(listener, pages, files).serve_forever()
 
 
 class _Connection(http.client.HTTPConnection):
@@ -540,7 +546,7 @@ class Part:
                 homes = self.folder / HOMES
                 serve_shells(listeners[0], self.pages, homes, lambda: self.tell("server", kind))
             elif kind == "web":
-                serve_files(listeners[0], self.pages, self.folder / SITE)
+                _WebServer(listeners[0], self.pages, self.folder / SITE).serve_forever()
             else:
                 boxes = Mailboxes()
                 try:
@@ -553,8 +559,9 @@ class Part:
     def use(self, user: int, ports: list[str]) -> None:
         """Act as this user."""
         plan = self.plan
-        kind = user_behaviour.kind_of(user)
-        time.sleep(user_behaviour.arrives_after(plan.seed, user, plan.seconds))
+        kind = kind_of(user)
+        # All have arrived after a tenth of the time (assumed).
+        time.sleep(Random(f"{plan.seed}/begin/{user}").uniform(0, plan.seconds / 10))
         seen: dict[str, Any]
         if kind == "shell":
             seen = use_shell(self.pages, int(ports[0]), plan.seed, user, plan.seconds)

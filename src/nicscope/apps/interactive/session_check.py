@@ -9,8 +9,16 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.apps.interactive.servers import SHELL, SURROUNDINGS
-from nicscope.apps.interactive.session import HOMES, PARTS, SITE, Plan, read_plan
-from nicscope.apps.interactive.user_behaviour import kind_of, name_of, typed
+from nicscope.apps.interactive.session import (
+    HOMES,
+    PARTS,
+    SITE,
+    Plan,
+    kind_of,
+    name_of,
+    read_plan,
+    typed,
+)
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.errors import TraceError
 from nicscope.inputs import Input
-from nicscope.traces.importers.services import read_mooncake
-from nicscope.traces.kv_pool import place
+from nicscope.traces.importers.services import place, read_mooncake
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

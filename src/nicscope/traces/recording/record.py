@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from nicscope.errors import RecordError
 from nicscope.outputs.file import PARQUET, check_output, format_to_write
-from nicscope.traces.atomic_writer import WRITTEN
 from nicscope.traces.recording import ptrace
-from nicscope.traces.recording.calls import filter_program, install_filter, this_machine
 from nicscope.traces.recording.connections import Connection, Observed
-from nicscope.traces.schema import TraceMetadata
+from nicscope.traces.recording.ptrace import filter_program, install_filter, this_machine
+from nicscope.traces.schema import WRITTEN, TraceMetadata
 from nicscope.version import __version__
 
 if TYPE_CHECKING:

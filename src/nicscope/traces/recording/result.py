@@ -13,7 +13,7 @@ import pyarrow as pa
 from nicscope.outputs.file import PARQUET
 from nicscope.traces.columns import Checker
 from nicscope.traces.reader import requests_of
-from nicscope.traces.recording.calls import NAMES
+from nicscope.traces.recording.ptrace import NAMES
 from nicscope.traces.writer import TraceWriter, batch_of
 
 if TYPE_CHECKING:

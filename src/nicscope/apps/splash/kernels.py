@@ -9,7 +9,7 @@ import numpy as np
 
 from nicscope.apps.splash.ocean import plane
 from nicscope.apps.splash.program import SharedProgram, check_result
-from nicscope.apps.svm.coherence import PAGE, Layout, SharedArray
+from nicscope.apps.svm.memory import PAGE, Layout, SharedArray
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.apps.splash.program import SharedProgram, check_result
-from nicscope.apps.svm.coherence import Layout, SharedArray
+from nicscope.apps.svm.memory import Layout, SharedArray
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 
 from nicscope.apps.splash.ocean import cube, edges
 from nicscope.apps.splash.program import SharedProgram, check_result
-from nicscope.apps.svm.coherence import Layout, SharedArray
+from nicscope.apps.svm.memory import Layout, SharedArray
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.config.costs import COSTS
 from nicscope.config.design import PARTS, SETTINGS, Kind
-from nicscope.config.machine import MACHINE
-from nicscope.config.platform import in_us
+from nicscope.config.platform import MACHINE, in_us
 from nicscope.reports.printing import Note
 from nicscope.reports.result import Report
 from nicscope.reports.table import Rows, rows_of
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
 
     from nicscope.config.costs import UnitCost
     from nicscope.config.design import Design
-    from nicscope.config.machine import Parameter
-    from nicscope.config.platform import Platform
+    from nicscope.config.platform import Parameter, Platform
     from nicscope.reports.printing import Printed
 
 

@@ -15,7 +15,7 @@ from nicscope.studies.sources import repeat
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nicscope.config.rdma_costs import NicCosts
+    from nicscope.config.costs import NicCosts
 
 OPERATIONS = ("read", "write")
 DOORBELLS = ("context", "own")

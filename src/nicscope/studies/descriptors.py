@@ -22,7 +22,7 @@ from nicscope.traces.schema import Op
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nicscope.config.rdma_costs import NicCosts
+    from nicscope.config.costs import NicCosts
     from nicscope.traces.reader import Trace
 
 ENGINES = tuple(RULES)

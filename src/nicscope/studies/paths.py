@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nicscope.config.costs import RangedCosts, Span
+from nicscope.config.costs import GENERATIONS, RangedCosts, Span
 from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
-from nicscope.config.rdma_costs import GENERATIONS
 from nicscope.drivers.iommu import IommuReplay, Translating
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.studies.sources import RowsDone, extent_of, repeat

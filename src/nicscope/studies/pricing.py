@@ -11,14 +11,15 @@ import numpy as np
 
 from nicscope.config.costs import COSTS, half_up
 from nicscope.config.design import BURSTS, DELIVERY_COSTS, Scheme, ServedBy
-from nicscope.config.machine import MACHINE_TIMES, VIA_COSTS
 from nicscope.config.platform import (
     BESIDE_PINS,
     EVERYWHERE,
+    MACHINE_TIMES,
     OF_DESIGN,
     OF_KERNEL,
     OF_SCHEME,
     TABLES,
+    VIA_COSTS,
     in_us,
 )
 from nicscope.drivers.onepass.curve import LruCurve

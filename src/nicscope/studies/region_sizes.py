@@ -14,7 +14,7 @@ from nicscope.studies.sources import repeat
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nicscope.config.rdma_costs import Hypothesis
+    from nicscope.config.costs import Hypothesis
 
 MOST_REGIONS = 1 << 24
 OTHER_LIBRARY = "verbs"  # nothing between the program and the driver

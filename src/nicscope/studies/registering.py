@@ -17,7 +17,7 @@ from nicscope.studies.sources import RowsDone, extent_of, numbers, repeat
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nicscope.config.rdma_costs import RegistrationCosts
+    from nicscope.config.costs import RegistrationCosts
     from nicscope.traces.reader import Trace
 
 

@@ -296,7 +296,7 @@ class Wire(ABC):
     async def claim(self, caller: Caller, page: int) -> int:
         """Make the caller's domain the home of ``page`` if none is; returns the home."""
 
-    def settle(self, caller: Caller, page: int) -> None:
+    def settle(self, caller: Caller, page: int) -> None:  # noqa: B027 - some need not tell
         """Allow others to fetch ``page``, now that the caller's domain, its home, has it."""
 
     @abstractmethod
@@ -312,7 +312,7 @@ class Wire(ABC):
     async def deposit(self, caller: Caller, diff: Diff, home: Domain | RemoteDomain) -> None:
         """Apply ``diff`` at its page's home."""
 
-    def agree(self, caller: Caller, page: int) -> None:
+    def agree(self, caller: Caller, page: int) -> None:  # noqa: B027 - likewise
         """Make writes to a page of the caller's domain visible to fetches, and diffs to it here.
 
         Where fetches read the domain's copy itself there is nothing to do.

@@ -16,8 +16,14 @@ from nicscope.config.design import (
     load_design,
     with_settings,
 )
-from nicscope.config.machine import MACHINE, MACHINE_TIMES, read_number
-from nicscope.config.platform import completed, load_platform, read_cost
+from nicscope.config.platform import (
+    MACHINE,
+    MACHINE_TIMES,
+    completed,
+    load_platform,
+    read_cost,
+    read_number,
+)
 from nicscope.config.quantities import read_bytes
 from nicscope.errors import DesignError, StudyError, did_you_mean
 from nicscope.interfaces.via.cluster import DELIVERIES, settings_of

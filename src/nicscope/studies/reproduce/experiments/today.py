@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nicscope.config.costs import NicCosts, load_nic_costs, load_registration_costs
 from nicscope.config.design import load_design, with_values
 from nicscope.config.platform import load_platform
-from nicscope.config.rdma_costs import NicCosts, load_nic_costs, load_registration_costs
 from nicscope.drivers.registration import RegistrationReplay, Rules
 from nicscope.drivers.replay import replay
 from nicscope.studies.connections import FULL, Asked, measure

@@ -12,9 +12,8 @@ import sys
 import pytest
 
 from nicscope.apps.interactive import session as scripts
-from nicscope.apps.interactive.servers import PAGE, PostedPages
+from nicscope.apps.interactive.servers import PAGE, PostedPages, check, participants
 from nicscope.apps.interactive.session import PARTS, Plan, set_out
-from nicscope.apps.interactive.session_check import check, participants
 from nicscope.errors import SimulationError
 from refusals import refused
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from nicscope.drivers.current_program import RUNNING
 from nicscope.drivers.simulate.diagnostics import collect_unawaited
 from nicscope.errors import SimulationError
-from nicscope.frames import place
 from nicscope.interfaces.arguments import LEAST, in_ps, shown, whole
 from nicscope.interfaces.run_report import (
     RunReport,
@@ -23,7 +22,7 @@ from nicscope.interfaces.run_report import (
     run_progress,
 )
 from nicscope.interfaces.run_timeline import write_timeline
-from nicscope.tracebacks import TrimmedTraceback
+from nicscope.tracebacks import TrimmedTraceback, place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence

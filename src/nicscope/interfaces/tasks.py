@@ -13,8 +13,8 @@ from nicscope.drivers.simulate.process import Process as SimProcess
 from nicscope.drivers.simulate.process import Task as Running
 from nicscope.drivers.simulate.records import SLEEP
 from nicscope.errors import SimulationError, WaitTimeoutError
-from nicscope.frames import is_ours, is_own, place
 from nicscope.interfaces.arguments import PS_PER_US, in_ps, shown
+from nicscope.tracebacks import is_ours, is_own, place
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator, Sequence

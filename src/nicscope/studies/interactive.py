@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from nicscope.apps.interactive.servers import check
 from nicscope.apps.interactive.session import KINDS, Plan, has_own_network, set_out
-from nicscope.apps.interactive.session_check import check
 from nicscope.errors import NicscopeError, RecordError, SimulationError, StudyError, printable
 from nicscope.outputs import check_output
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.apps.interactive.session_check import Participant
+    from nicscope.apps.interactive.servers import Participant
     from nicscope.traces.schema import Requests, TraceMetadata
 
 USERS_NODE, SERVERS_NODE = 0, 1

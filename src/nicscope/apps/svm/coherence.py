@@ -344,7 +344,7 @@ class LogicalWire(Wire):
         self._records.deposit(caller, diff, home)
         assert isinstance(home, Domain)
         await caller.endpoint.sleep(self._costs.diff)
-        diff.apply_to(home.memory[diff.page])
+        diff.apply(home.memory)
 
 
 NO_HOME = -1

@@ -146,6 +146,10 @@ class Diff(NamedTuple):
         runs = 1 + int(np.count_nonzero(np.diff(self.words) != 1))
         return WORD * len(self.words) + RUN_HEAD * runs
 
+    def apply(self, memory: NDArray[np.uint8]) -> None:
+        """Apply the diff to ``memory``, whose rows are pages."""
+        self.apply_to(memory[self.page])
+
     def apply_to(self, copy: NDArray[np.uint8]) -> None:
         """Apply the diff to a copy of its page."""
         copy.view(np.uint32)[self.words] = self.values

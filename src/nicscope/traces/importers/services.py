@@ -231,7 +231,22 @@ class Service:
         metadata.regions = [
             {"address": int(start), "bytes": self._pool.region_bytes} for start in self._pool.starts
         ]
-        metadata.observed.update(self._observed())
+        served, block_bytes = self._served, self._pool.block_bytes
+        read = int(self._placed.found.sum())
+        written = len(served.ids) - read
+        metadata.observed.update(
+            {
+                "service_requests": len(served.lines),
+                **served.observed,
+                "full_block_references": len(served.ids),
+                "distinct_full_blocks": int(np.unique(served.ids).size),
+                "blocks_read": read,
+                "blocks_written": written,
+                "blocks_evicted": self._placed.evicted,
+                "bytes_read": read * block_bytes,
+                "bytes_written": written * block_bytes,
+            }
+        )
 
     def batches(self) -> Iterator[Imported]:
         """All requests from the first one on; may be iterated more than once."""
@@ -252,22 +267,6 @@ class Service:
                 "length": length,
             }
             yield Imported(columns, numbered("line {}", served.lines[request[piece]].repeat(each)))
-
-    def _observed(self) -> dict[str, Any]:
-        served, block_bytes = self._served, self._pool.block_bytes
-        read = int(self._placed.found.sum())
-        written = len(served.ids) - read
-        return {
-            "service_requests": len(served.lines),
-            **served.observed,
-            "full_block_references": len(served.ids),
-            "distinct_full_blocks": int(np.unique(served.ids).size),
-            "blocks_read": read,
-            "blocks_written": written,
-            "blocks_evicted": self._placed.evicted,
-            "bytes_read": read * block_bytes,
-            "bytes_written": written * block_bytes,
-        }
 
 
 def read_service(

@@ -26,7 +26,7 @@ from nicscope.traces.imported import (
     numbered,
 )
 from nicscope.traces.schema import Op, TraceMetadata
-from nicscope.traces.tables import Layout, check_width, line_of, names_in, parse_block
+from nicscope.traces.tables import Layout, check_width, line_of, names_in, parsed_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -434,14 +434,10 @@ class _Table(NamedTuple):
 def _read(
     columns: Columns, source: Input, kv: KvChoices | None, watch: Watch | None = None
 ) -> Served:
-    parts, names = [], None
-    for first, block in ByteSource(source, watch).blocks():
-        rows, start = block, first
-        if names is None:
-            header, _, rows = block.partition(b"\n")
-            names, start = _names(source.name, header, columns), first + 1
-        if rows.strip():
-            parts.append(_rows(source.name, start, rows, names, columns))
+    parts = [
+        _rows(source.name, first, lines, table, columns)
+        for first, lines, table in parsed_blocks(source, watch, partial(_layout_of, columns))
+    ]
     if not parts:
         raise TraceError(f"{source.name}: has no line of a request below its header")
     whole = _Table(*(np.concatenate(each) for each in zip(*parts, strict=True)))
@@ -459,7 +455,7 @@ read_azure = partial(_read, AZURE)
 read_burstgpt = partial(_read, BURSTGPT)
 
 
-def _names(called: str, header: bytes, columns: Columns) -> list[str]:
+def _layout_of(columns: Columns, called: str, header: bytes) -> tuple[Layout, bool]:
     check_width(called, header.count(b",") + 1)
     names = names_in(header)
     for name in (columns.time, columns.input, columns.output):
@@ -468,16 +464,18 @@ def _names(called: str, header: bytes, columns: Columns) -> list[str]:
                 f"{called}: column {name!r} is there {names.count(name)} times in the header line; "
                 f"it has {columns.time}, {columns.input} and {columns.output}"
             )
-    return names
-
-
-def _rows(name: str, start: int, rows: bytes, names: list[str], columns: Columns) -> _Table:
     numbers = (columns.input, columns.output)
     types = {each: pa.int64() if each in numbers else pa.string() for each in names}
-    table = parse_block(name, start, rows, Layout(names, types)).combine_chunks()
-    lines = _lines(start, rows, table.num_rows)
+    return Layout(names, types), True
+
+
+def _rows(name: str, start: int, rows: bytes, table: Any, columns: Columns) -> _Table:
+    if rows.count(b"\n") == table.num_rows:
+        lines = np.arange(start, start + table.num_rows)
+    else:  # blank lines hold no row
+        lines = np.array([line_of(start, rows, row) for row in range(table.num_rows)], np.int64)
     counts = []
-    for each in numbers:
+    for each in (columns.input, columns.output):
         found = table.column(each).combine_chunks()
         tokens = np.asarray(found.fill_null(-1))
         bad = np.flatnonzero((tokens < 0) | (tokens >= MOST_TOKENS))
@@ -488,13 +486,6 @@ def _rows(name: str, start: int, rows: bytes, names: list[str], columns: Columns
         counts.append(tokens)
     texts = table.column(columns.time).combine_chunks()
     return _Table(_times(name, lines, texts, columns), counts[0], counts[1], lines)
-
-
-def _lines(start: int, rows: bytes, count: int) -> NDArray[np.int64]:
-    """The line number of each row; blank lines hold none."""
-    if rows.count(b"\n") == count:
-        return np.arange(start, start + count)
-    return np.array([line_of(start, rows, row) for row in range(count)], np.int64)
 
 
 def _times(name: str, lines: NDArray[np.int64], texts: Any, columns: Columns) -> NDArray[np.int64]:

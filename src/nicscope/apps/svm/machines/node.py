@@ -341,8 +341,8 @@ class NodeRun(ABC):
         self.seats: dict[int, DomainState] = {}
         self.ended_us = 0.0  # when its last process had
         self._domains = domains
-        mail.on_letter = self._take
-        mail.on_page = self._place_of
+        mail.on_letter = lambda letter: self.seats[letter.to].take(letter)
+        mail.on_page = lambda letter: self.seats[letter.to].place_of(letter)
 
     async def run(self, endpoint: Any) -> list[object]:
         """Run the node's processes; their results."""
@@ -416,12 +416,6 @@ class NodeRun(ABC):
         result = await job.body(shared)
         await shared.barrier()  # what it wrote is home
         return result
-
-    def _take(self, letter: messages.Letter) -> None:
-        self.seats[letter.to].take(letter)
-
-    def _place_of(self, letter: messages.Letter) -> Buffer:
-        return self.seats[letter.to].place_of(letter)
 
 
 class RemoteNodeRun(NodeRun):

@@ -543,14 +543,6 @@ class Region:
         return self.part(page).array()
 
 
-class Heard(NamedTuple):
-    """A remote write with notification that has completed here."""
-
-    node: int
-    offset: int
-    length: int
-
-
 class RemoteMemory(ABC):
     """Remote memory operations of one process."""
 
@@ -579,7 +571,7 @@ class RemoteMemory(ABC):
         """Begin to read what lies ``at`` there into the same place of ``buffer``; its number."""
 
     @abstractmethod
-    async def heard(self) -> Heard:
+    async def heard(self) -> vmmc.Notification | mini.Stored:
         """Wait for the next remote write with notification."""
 
     async def ended(self, number: int) -> str:
@@ -626,10 +618,9 @@ class VmmcMemory(RemoteMemory):
         """Post a remote fetch."""
         return (await self.endpoint.fetch(of, buffer, at, at=at, length=length)).number
 
-    async def heard(self) -> Heard:
+    async def heard(self) -> vmmc.Notification:
         """The next notification."""
-        said = await self.endpoint.notification("block")
-        return Heard(said.node, said.offset, said.length)
+        return await self.endpoint.notification("block")
 
 
 class MiniMemory(RemoteMemory):
@@ -655,10 +646,9 @@ class MiniMemory(RemoteMemory):
         """Post an RDMA read."""
         return await self.endpoint.read(of, buffer, length, offset=at, at=at)
 
-    async def heard(self) -> Heard:
+    async def heard(self) -> mini.Stored:
         """The next write that has come to a buffer of this process."""
-        said = await self.endpoint.stored("block")
-        return Heard(said.node, said.offset, said.length)
+        return await self.endpoint.stored("block")
 
 
 def _of_node(node: int, name: str) -> str:

@@ -274,7 +274,7 @@ AT_ONCE = 16  # stores of a diff that nobody has waited for yet
 COPY_US = 12.0  # assumed, as the logical cost of a page that lies on the same node
 
 
-class MachineWire(Wire):
+class MachineWire(Wire, ABC):
     """The wire of one domain."""
 
     def __init__(

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import nicscope
-from nicscope.apps.svm.process import CONTROL_BASE, REQUEST_BYTES, SHARED_BASE
+from nicscope.apps.svm.coherence import CONTROL_BASE, REQUEST_BYTES, SHARED_BASE
 from nicscope.studies.applications import APPLICATIONS, PAPERS_PLACEMENT, run_application
 
 # Of each file: the program, its size, and what else is as in that run of the original.

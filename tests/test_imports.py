@@ -18,7 +18,7 @@ PACKAGE = Path(nicscope.__file__).parent
 # Room: the rooms that it may import, itself aside.  From the ground up; a new room is placed here
 # before anything is built in it.
 GROUND = {
-    *("clock", "errors", "frames", "hashing", "inputs", "kernel", "memory_limit", "outputs"),
+    *("clock", "errors", "hashing", "inputs", "kernel", "memory_limit", "outputs"),
     *("tracebacks", "version"),
 }
 MODELS = {"memory", "nic", "fabric", "host"}
@@ -31,8 +31,7 @@ MAY_IMPORT = {
     "clock": set(),
     "version": set(),
     "errors": set(),
-    "frames": set(),
-    "tracebacks": {"errors", "frames"},
+    "tracebacks": {"errors"},
     "kernel": {"errors"},
     "hashing": {"kernel"},
     "inputs": {"errors"},

@@ -17,7 +17,7 @@ from nicscope.apps.splash.barnes import (
     lay_out,
     plummer,
 )
-from nicscope.apps.svm.coherence import Layout
+from nicscope.apps.svm.memory import Layout
 from nicscope.apps.svm.process import Placement, run_on_shared_memory
 from nicscope.errors import SimulationError
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.apps.svm.coherence import RUN_HEAD, Layout, diff_of
-from nicscope.apps.svm.process import READ, SHARED_BASE, Placement, run_on_shared_memory
+from nicscope.apps.svm.coherence import READ, SHARED_BASE
+from nicscope.apps.svm.memory import RUN_HEAD, Layout, diff_of
+from nicscope.apps.svm.process import Placement, run_on_shared_memory
 
 ACROSS = np.dtype([("number", np.int64), ("filling", np.int64, 149)])  # 1,200 bytes
 

@@ -11,10 +11,9 @@ import sys
 
 import pytest
 
-from nicscope.apps.interactive import user_behaviour
-from nicscope.apps.interactive.servers import PAGE, PostedPages
+from nicscope.apps.interactive import session as scripts
+from nicscope.apps.interactive.servers import PAGE, PostedPages, check, participants
 from nicscope.apps.interactive.session import PARTS, Plan, set_out
-from nicscope.apps.interactive.session_check import check, participants
 from nicscope.errors import SimulationError
 from refusals import refused
 
@@ -41,15 +40,15 @@ def test_each_users_bytes_arrive_as_they_were_sent(session):
 
     assert [users[user].kind for user in range(4)] == ["shell", "web", "mail", "shell"]
     typed = users[0].seen["exchanges"]
-    assert [command for command, _ in typed] == user_behaviour.typed(PLAN.seed, 0)
+    assert [command for command, _ in typed] == scripts.typed(PLAN.seed, 0)
     shown = {command: said for command, said in typed if command.startswith("expr")}
     for command, said in shown.items():
         left, right = command.removeprefix("expr ").split(" \\* ")
         assert said == f"\n{int(left) * int(right)}\n"
-    files = user_behaviour.site(PLAN.seed)
+    files = scripts.site(PLAN.seed)
     fetched = users[1].seen["fetched"]
     assert {name for name, _ in fetched} > {
-        page.what for page in user_behaviour.looked_at(PLAN.seed, 1, 1.0)
+        page.what for page in scripts.looked_at(PLAN.seed, 1, 1.0)
     }
     for name, digest in fetched:
         assert hashlib.sha256(files[name]).hexdigest() == digest
@@ -150,11 +149,11 @@ def test_messages_are_received_at_most_a_page_at_a_time():
 
 
 def test_habits_come_from_the_seed_and_last_as_long_as_they_are_told():
-    assert user_behaviour.typed(3, 0) == user_behaviour.typed(3, 0) != user_behaviour.typed(4, 0)
-    assert user_behaviour.site(3) == user_behaviour.site(3)
-    pauses = [key.pause for line in user_behaviour.keys(3, 0, 20.0) for key in line]
+    assert scripts.typed(3, 0) == scripts.typed(3, 0) != scripts.typed(4, 0)
+    assert scripts.site(3) == scripts.site(3)
+    pauses = [key.pause for line in scripts.keys(3, 0, 20.0) for key in line]
     assert sum(pauses) == pytest.approx(20)
     assert min(pauses) > 0
-    for doings in (user_behaviour.looked_at(3, 1, 5.0), user_behaviour.written(3, 2, 6, 5.0)):
+    for doings in (scripts.looked_at(3, 1, 5.0), scripts.written(3, 2, 6, 5.0)):
         assert sum(each.pause for each in doings) == pytest.approx(5)
-    assert {each.what for each in user_behaviour.written(3, 2, 6, 5.0)} <= {"user02", "user05"}
+    assert {each.what for each in scripts.written(3, 2, 6, 5.0)} <= {"user02", "user05"}

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from machine_runs import INTERFACES, PROGRAMS, lossy, run_of
 
-from nicscope.apps.svm.coherence import Domain, Layout
 from nicscope.apps.svm.machines.messages import MessageWire, Region, RemoteWire
 from nicscope.apps.svm.machines.node import ReceivedNotices, clock_bytes, run_on_machines
+from nicscope.apps.svm.memory import Domain, Layout
 from nicscope.apps.svm.process import Placement
 from nicscope.errors import SimulationError
 from nicscope.interfaces import Faults

@@ -7,7 +7,7 @@ import pytest
 
 from nicscope.apps.splash import ocean
 from nicscope.apps.splash.ocean import Multigrid, partitions
-from nicscope.apps.svm.coherence import Layout
+from nicscope.apps.svm.memory import Layout
 from nicscope.apps.svm.process import Placement, run_on_shared_memory
 
 SIDE = 8

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from machine_runs import INTERFACES, PROGRAMS, lossy, run_of
 
-from nicscope.apps.svm.coherence import Layout
 from nicscope.apps.svm.machines.node import run_on_machines
+from nicscope.apps.svm.memory import Layout
 from nicscope.apps.svm.process import Placement, run_on_shared_memory
 from pairwise import in_turn, others_marked
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nicscope as ns
-from nicscope.apps.svm.coherence import Layout
+from nicscope.apps.svm.memory import Layout
 from nicscope.apps.svm.process import Placement, run_on_shared_memory
 from nicscope.errors import OutputError
 from nicscope.traces.programs.reader import read_program

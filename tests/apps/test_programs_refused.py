@@ -11,8 +11,8 @@ from nicscope.apps.splash.ocean import ocean
 from nicscope.apps.splash.raytrace import raytrace
 from nicscope.apps.splash.volrend import volrend
 from nicscope.apps.splash.water import box_of, lattice, water_nsquared, water_spatial
-from nicscope.apps.svm.coherence import Layout
 from nicscope.apps.svm.machines.node import MOST_PAGES, run_on_machines
+from nicscope.apps.svm.memory import Layout
 from nicscope.apps.svm.process import Placement, run_on_shared_memory
 from nicscope.errors import SimulationError
 from refusals import refused

@@ -18,7 +18,7 @@ from nicscope.apps.splash.raytrace import (
     make_scene,
     raytrace,
 )
-from nicscope.apps.svm.coherence import Layout
+from nicscope.apps.svm.memory import Layout
 from nicscope.apps.svm.process import Placement, Process, run_on_shared_memory
 from nicscope.errors import SimulationError
 

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from nicscope.apps.svm.coherence import POISON, Domain, Layout
-from nicscope.apps.svm.process import SHARED_BASE, WRITE, Placement, run_on_shared_memory
+from nicscope.apps.svm.coherence import SHARED_BASE, WRITE
+from nicscope.apps.svm.memory import POISON, Domain, Layout
+from nicscope.apps.svm.process import Placement, run_on_shared_memory
 from suite import share
 
 PAGE = 512  # bytes: small, so that processes meet on pages

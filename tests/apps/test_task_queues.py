@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nicscope.apps.splash.program import TaskQueues, shares
-from nicscope.apps.svm.coherence import Layout
+from nicscope.apps.svm.memory import Layout
 from nicscope.apps.svm.process import Placement, Process, run_on_shared_memory
 from nicscope.errors import SimulationError
 from refusals import refused

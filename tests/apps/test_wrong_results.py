@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from machine_runs import shared
 
-from nicscope.apps.svm.coherence import Diff
+from nicscope.apps.svm.memory import Diff
 from nicscope.apps.svm.process import Placement
 from nicscope.errors import SimulationError
 from nicscope.studies.applications import APPLICATIONS

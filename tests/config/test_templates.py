@@ -12,8 +12,7 @@ import pytest
 from nicscope.cli.app import main
 from nicscope.config.costs import COSTS, Evidence
 from nicscope.config.design import PARTS, USES, design_names, load_design
-from nicscope.config.machine import MACHINE
-from nicscope.config.platform import load_platform, platform_names
+from nicscope.config.platform import MACHINE, load_platform, platform_names
 from nicscope.reports.template import design_file, platform_file
 from nicscope.studies.pricing import charged_by, cost_uses
 from nicscope.traces.schema import TraceMetadata

@@ -8,8 +8,14 @@ import pytest
 from bus_by_hand import Bus
 from nicscope.config.costs import COSTS, Evidence
 from nicscope.config.design import Way
-from nicscope.config.machine import MACHINE, MACHINE_TIMES, OF_ANY, OF_VIA, VIA_COSTS
-from nicscope.config.platform import load_platform
+from nicscope.config.platform import (
+    MACHINE,
+    MACHINE_TIMES,
+    OF_ANY,
+    OF_VIA,
+    VIA_COSTS,
+    load_platform,
+)
 from nicscope.drivers.simulate.bus.state import UNFITTED, machine_parameters, unfitted, word_of
 from nicscope.errors import PlatformError
 from nicscope.interfaces.ways import Combination, check_runs

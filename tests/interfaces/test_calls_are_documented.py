@@ -3,8 +3,7 @@
 import re
 from pathlib import Path
 
-from nicscope.config.machine import OF_VIA, VIA_COSTS
-from nicscope.config.platform import load_platform
+from nicscope.config.platform import OF_VIA, VIA_COSTS, load_platform
 from nicscope.interfaces.via import Nic
 from nicscope.interfaces.vmmc import Endpoint
 

@@ -13,8 +13,7 @@ from nicscope.inputs import Input
 from nicscope.library.reproduce import check
 from nicscope.studies.reproduce.experiments.today import counts_of
 from nicscope.studies.reproduce.harness import experiment_of, load_papers, parted, reproduce
-from nicscope.traces.importers.services import read_mooncake
-from nicscope.traces.kv_pool import place
+from nicscope.traces.importers.services import place, read_mooncake
 from refusals import refused, refused_command
 
 # Three requests over two conversations; the last block of each is not full.

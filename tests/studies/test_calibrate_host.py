@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nicscope as ns
-from nicscope.config.costs import Evidence, Span
-from nicscope.config.rdma_costs import (
+from nicscope.config.costs import (
+    Evidence,
+    Span,
     load_registration_costs,
     registration_file,
     registration_names,

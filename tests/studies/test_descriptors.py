@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from request_tables import table
 
 import nicscope as ns
-from nicscope.config.rdma_costs import load_nic_costs
+from nicscope.config.costs import load_nic_costs
 from nicscope.studies.rates import BOUNDS, Moved, Through, bounds_of
 from nicscope.traces.descriptor_counts import RULES, DescriptorCounts, Rule
 from nicscope.traces.schema import Requests

@@ -5,7 +5,7 @@ import pytest
 from request_tables import table
 
 import nicscope as ns
-from nicscope.config.rdma_costs import load_fault_costs, load_registration_costs
+from nicscope.config.costs import load_fault_costs, load_registration_costs
 from oracle.on_demand import Twin
 
 PAGE = 4096

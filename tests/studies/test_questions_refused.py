@@ -11,7 +11,7 @@ import pytest
 
 import nicscope as ns
 from flow_samples import asked
-from nicscope.config.rdma_costs import load_nic_costs, load_registration_costs
+from nicscope.config.costs import load_nic_costs, load_registration_costs
 from nicscope.errors import NicscopeError, PlatformError
 from nicscope.studies.latency import ask as latency
 from nicscope.studies.sizing import ask as size

@@ -6,7 +6,7 @@ import pytest
 
 import nicscope as ns
 from nicscope.cli.app import main
-from nicscope.config.rdma_costs import COUNTS, NIC_COSTS, RATES, load_nic_costs, nic_names
+from nicscope.config.costs import COUNTS, NIC_COSTS, RATES, load_nic_costs, nic_names
 from nicscope.errors import PlatformError
 from nicscope.studies.rates import Asked, Found, Rate, cliff_of, measure
 from refusals import refused

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nicscope as ns
-from nicscope.config.rdma_costs import hypothesis_names, load_hypothesis
+from nicscope.config.costs import hypothesis_names, load_hypothesis
 
 GIB = 1 << 30
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nicscope as ns
-from nicscope.config.rdma_costs import load_registration_costs
+from nicscope.config.costs import load_registration_costs
 from nicscope.errors import NicscopeError
 from nicscope.reports.printing import lines_of
 from nicscope.studies import registering

@@ -9,7 +9,7 @@ from request_tables import table
 
 import nicscope as ns
 from nicscope.cli.app import main
-from nicscope.config.rdma_costs import (
+from nicscope.config.costs import (
     fault_names,
     load_fault_costs,
     load_path_costs,

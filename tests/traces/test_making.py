@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from nicscope.cli.app import main
 from nicscope.cli.trace import sizes_of
-from nicscope.traces.kv_pool import ALIGNED, BASE
+from nicscope.traces.importers.services import ALIGNED, BASE
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import OP_CODES
 from nicscope.traces.synthetic import (

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from nicscope.config.language_model import language_model_names, load_language_model
 from nicscope.library.kv_cache import kv_choices
 from nicscope.traces.formats import convert
-from nicscope.traces.imported import Choices
-from nicscope.traces.kv_pool import ALIGNED, BASE, KvChoices, Pool, place
+from nicscope.traces.imported import Choices, KvChoices
+from nicscope.traces.importers.services import ALIGNED, BASE, Pool, place
 from oracle import kv_pool as oracle
 
 # Of a token, as the makers of traces and stores print it (KiB where they do).

@@ -16,9 +16,8 @@ from trace_kinds import AZURE, BURST
 from nicscope.errors import TraceError
 from nicscope.inputs import Input
 from nicscope.traces.formats import convert, input_format
-from nicscope.traces.imported import Choices
-from nicscope.traces.importers.services import read_azure, read_burstgpt
-from nicscope.traces.kv_pool import BASE, KvChoices
+from nicscope.traces.imported import Choices, KvChoices
+from nicscope.traces.importers.services import BASE, read_azure, read_burstgpt
 from oracle import kv_pool as oracle
 
 TINY = KvChoices("tiny", token_bytes=8, ranks=1, regions=4, slice_bytes=None, block_tokens=16)

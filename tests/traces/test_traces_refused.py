@@ -16,8 +16,7 @@ from trace_kinds import AZURE, BURST, CSV, LACKEY, LIBCACHESIM, RING, records
 from nicscope.errors import TraceError
 from nicscope.library.kv_cache import kv_choices
 from nicscope.traces.formats import convert
-from nicscope.traces.imported import Choices
-from nicscope.traces.kv_pool import KvChoices
+from nicscope.traces.imported import Choices, KvChoices
 from nicscope.traces.synthetic import ops_of
 from refusals import refused
 

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from nicscope.errors import OutputError
-from nicscope.traces.recording.calls import this_machine
 from nicscope.traces.recording.connections import Observed
+from nicscope.traces.recording.ptrace import this_machine
 from nicscope.traces.recording.record import Attached as Attachment
 from nicscope.traces.recording.record import held_signals
 from nicscope.traces.recording.tracer import IssueOrder, Tracer

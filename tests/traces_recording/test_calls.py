@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nicscope.errors import RecordError
-from nicscope.traces.recording.calls import CALLS, MACHINES, NAMES, filter_program, this_machine
+from nicscope.traces.recording.ptrace import CALLS, MACHINES, NAMES, filter_program, this_machine
 
 HEADERS = {
     "x86_64": Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nicscope.cli.app import main
-from nicscope.traces.recording.calls import this_machine
+from nicscope.traces.recording.ptrace import this_machine
 from refusals import assert_named
 from traces_recording.programs import has_ended
 from traces_recording.running import UNPRIVILEGED, eventually, recorder

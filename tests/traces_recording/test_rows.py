@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nicscope.errors import OutputError
-from nicscope.traces.recording.calls import CALLS, CODES
+from nicscope.traces.recording.ptrace import CALLS, CODES
 from nicscope.traces.recording.tracer import IssueOrder, Moved, Origin, Segment, offered, spread
 
 segments = st.lists(st.builds(Segment, st.integers(1, 2**48), st.integers(0, 100)), max_size=8)

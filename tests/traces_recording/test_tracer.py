@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from nicscope.errors import OutputError
-from nicscope.traces.recording.calls import filter_program, this_machine
 from nicscope.traces.recording.connections import Observed
+from nicscope.traces.recording.ptrace import filter_program, this_machine
 from nicscope.traces.recording.record import held_signals, launch
 from nicscope.traces.recording.tracer import IssueOrder, Tracer
 from traces_recording.programs import has_ended

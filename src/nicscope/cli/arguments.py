@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from nicscope.library.command import Option
     from nicscope.studies.programs import ProgramRuns
-    from nicscope.traces.kv_pool import KvChoices
+    from nicscope.traces.imported import KvChoices
     from nicscope.traces.reader import Trace
 
 
@@ -34,12 +34,12 @@ OFFERED = {
     "designs": "config.design.design_names",
     "platforms": "config.platform.platform_names",
     "language_models": "config.language_model.language_model_names",
-    "registrations": "config.rdma_costs.registration_names",
+    "registrations": "config.costs.registration_names",
     "limits": "config.costs.limit_names",
-    "hypotheses": "config.rdma_costs.hypothesis_names",
-    "nics": "config.rdma_costs.nic_names",
-    "faults": "config.rdma_costs.fault_names",
-    "paths": "config.rdma_costs.path_names",
+    "hypotheses": "config.costs.hypothesis_names",
+    "nics": "config.costs.nic_names",
+    "faults": "config.costs.fault_names",
+    "paths": "config.costs.path_names",
     "apps": "library.applications.app_names",
     "collectives": "library.measurements.collective_names",
     "programs": "studies.reproduce.traced.workloads.SIZES",

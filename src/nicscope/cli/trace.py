@@ -143,20 +143,20 @@ def make(
                 {
                     "file": printable(str(target)),
                     "requests": done.rows,
-                    "to": done.format,
+                    "to": done.to_format,
                     "recipe": recipe.said(),
                     "lost": done.lost,
                 }
             )
             return
-        print(f"{printable(str(target))}: {in_words(done.rows, 'request')} ({done.format})")
+        print(f"{printable(str(target))}: {in_words(done.rows, 'request')} ({done.to_format})")
         places = recipe.places * recipe.regions
         print(
             f"  {in_words(nodes * tenants, 'tenant')}, each with {pool:,} bytes of pool in "
             f"{in_words(regions, 'region')} and {in_words(places, 'place')} where requests begin"
         )
         for what in done.lost:
-            print(f"  not kept in {done.format}: {what}")
+            print(f"  not kept in {done.to_format}: {what}")
 
 
 app = typer.Typer(

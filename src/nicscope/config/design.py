@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from nicscope.errors import NicscopeError
-
 
 # The word, and the interface's name as its papers and every report have it.
 INTERFACE_NAMES = {
@@ -618,15 +616,8 @@ def _changed(design: Design, pairs: Sequence[tuple[str, object]], said: str) -> 
             continue
         values[key] = _read(scheme, key, given, f"{said}{key}={given}")
         origins[key] = Origin(Evidence.ASSUMED, f"{said}{key}={given}")
-    bookkeeping = {
-        "name": design.name,
-        "scheme": scheme,
-        "title": design.title,
-        "description": design.description,
-        "platform": design.platform,
-        "interface": design.interface,
-        "sources": design.sources,
-    }
+    bookkeeping = {key: getattr(design, key) for key in ("name", *_BOOKKEEPING)}
+    bookkeeping["scheme"] = scheme
     return _assemble(bookkeeping, values, origins, f"design {design.name!r} as set")
 
 

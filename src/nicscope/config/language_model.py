@@ -6,17 +6,16 @@ model with latent attention keeps instead of them, which every rank of a group k
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from nicscope.config.costs import Origin, check_known_keys, open_file, read_origin
+from nicscope.config.costs import Origin, open_file, read_origin, read_table
 from nicscope.config.toml_files import shelf_names
 from nicscope.errors import TraceError
 from nicscope.tracebacks import TrimmedTraceback
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 _BY_HEADS = ("layers", "heads", "head_size", "element")
@@ -70,16 +69,17 @@ def load_language_model(name_or_path: str | Path) -> LanguageModel:
     """
     file = open_file("models", name_or_path, ["cache"], TraceError)
     cells = file.content.get("cache")
-    if not isinstance(cells, dict):
-        raise TraceError(f"{file.called}: has no [cache]; state {', '.join(_BY_HEADS)}")
-    is_latent = "latent" in cells
+    is_latent = isinstance(cells, dict) and "latent" in cells
     keys = _LATENT if is_latent else _BY_HEADS
-    check_known_keys(cells, keys, f"{file.called}: cache", TraceError)
+    cells = read_table(file, "cache", keys, TraceError)
     numbers, origins = {}, {}
     for key in keys:
-        where = f"{file.called}: cache.{key}"
-        numbers[key] = _read_number(cells.get(key), where)
-        origins[key] = read_origin(cells[key], file.sources, where, TraceError)
+        where, cell = f"{file.called}: cache.{key}", cells.get(key)
+        value = cell.get("value") if isinstance(cell, dict) else None
+        if type(value) is not int or not 1 <= value <= _MOST:
+            raise TraceError(f"{where} must be a table whose value is an integer from 1 to {_MOST}")
+        numbers[key] = value
+        origins[key] = read_origin(cell, file.sources, where, TraceError)
     if is_latent:
         parts, width = 1, numbers["latent"] + numbers["rotary"]
     else:
@@ -95,10 +95,3 @@ def load_language_model(name_or_path: str | Path) -> LanguageModel:
         heads=numbers.get("heads"),
         origins=origins,
     )
-
-
-def _read_number(cell: Mapping[str, Any] | None, where: str) -> int:
-    value = cell.get("value") if isinstance(cell, dict) else None
-    if type(value) is not int or not 1 <= value <= _MOST:
-        raise TraceError(f"{where} must be a table whose value is an integer from 1 to {_MOST}")
-    return value

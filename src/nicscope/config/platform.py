@@ -1,4 +1,7 @@
-"""A platform: one machine, its clock rates, and the cost of each operation, with evidence."""
+"""A platform: one machine, its clock rates, and the cost of each operation, with evidence.
+
+``[machine]`` is a coherent host and its interface.
+"""
 
 from __future__ import annotations
 
@@ -32,26 +35,172 @@ from nicscope.config.design import (
     Scheme,
     ServedBy,
 )
-from nicscope.config.machine import (
-    BYTES,
-    MACHINE,
-    MACHINE_TIMES,
-    OF_ANY,
-    OF_VIA,
-    Parameter,
-    read_machine,
-    read_number,
-)
+from nicscope.config.quantities import read_bytes
 from nicscope.config.toml_files import is_path, open_shelf, read_texts, shelf_names
 from nicscope.errors import PlatformError, did_you_mean
 from nicscope.inputs import STDIN
 from nicscope.tracebacks import TrimmedTraceback
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
+
+
+BYTES = "bytes"
+SIZES = {BYTES: 1, "KiB": 1 << 10, "MiB": 1 << 20}
+SWITCH = "0 or 1"
+_WITHOUT_SOURCE = Origin(Evidence.ASSUMED, "without a source")  # of what is bare, as in a design
+_NUMBER = re.compile(r"([0-9]{1,15})\s*(.*)")
+
+
+class MachineWord(msgspec.Struct, frozen=True):
+    """The meaning and unit of one parameter."""
+
+    meaning: str
+    unit: str
+
+
+MACHINE: dict[str, MachineWord] = {
+    # the host: caches, bus, memory
+    "memory_bytes": MachineWord("memory of a host", BYTES),
+    "l1_bytes": MachineWord("first level", BYTES),
+    "l1_line": MachineWord("line of the first level", BYTES),
+    "l1_ways": MachineWord("lines of a set of the first level", "lines"),
+    "l2_bytes": MachineWord("second level", BYTES),
+    "l2_line": MachineWord("block: a line of the second level", BYTES),
+    "l2_ways": MachineWord("lines of a set of the second level", "lines"),
+    "word": MachineWord("what a program writes and reads at a time", BYTES),
+    "bus_bytes": MachineWord("what the bus moves in a cycle", BYTES),
+    "arbitration": MachineWord("from a request to the grant on an idle bus", "bus cycles"),
+    "address_phase": MachineWord("address phase of a transaction", "bus cycles"),
+    "snoop": MachineWord("from the address to the caches' answer", "bus cycles"),
+    "retry_delay": MachineWord("from a retry to the next attempt", "bus cycles"),
+    "combine_buffers": MachineWord("write-combining buffers of the processor", "buffers"),
+    "combine_bytes": MachineWord("what each of them holds", BYTES),
+    "fill_then_invalidate": MachineWord(
+        "a write that misses loads the block, then invalidates", SWITCH
+    ),
+    "background_percent": MachineWord("of the bus's time, another master's bursts", "%"),
+    "background_bytes": MachineWord("of each of these bursts", BYTES),
+    "processors": MachineWord("processors of a host", "processors"),
+    # the interface
+    "nic_memory_bytes": MachineWord("memory of an interface", BYTES),
+    "staging_bytes": MachineWord("of it for messages outside registrations", BYTES),
+    "dma_mbytes_s": MachineWord("peak rate of the DMA engine", "MB/s"),
+    "dma_window": MachineWord("reads or writes that the engine has under way", "blocks"),
+    "read_window": MachineWord("reads that the cache controller has under way", "blocks"),
+    "doorbell_bytes": MachineWord("a token", BYTES),
+    "receive_method": MachineWord("EDT's: 1 coherent, 2 like DMA", "1 or 2"),
+    "initialisation": MachineWord("of registered blocks: 1 by flushing, 2 by reading", "1 or 2"),
+    "when_full": MachineWord("no room to register: 1 DMA instead, 2 wait", "1 or 2"),
+    "pinned_bytes_max": MachineWord("registered memory kept at most", BYTES),
+    "queue_blocks": MachineWord("of each of the two cacheable queues", "blocks"),
+    "lazy_pointers": MachineWord("the producer looks at the head only when it must", SWITCH),
+    "valid_bits": MachineWord("an entry itself says that it is there", SWITCH),
+    "sense_reverse": MachineWord("what says so alternates with passes", SWITCH),
+    "ni_mhz": MachineWord("clock of the interface's processor", "MHz"),
+    "host_mhz": MachineWord("clock of the host's processors", "MHz"),
+    # the messaging
+    "mtu": MachineWord("of a message in a frame", BYTES),
+    "max_transfer": MachineWord("of a message", BYTES),
+    "window": MachineWord("frames of a connection on their way", "frames"),
+    "retries": MachineWord("time-outs in a row before a connection is lost", "times"),
+    "read_mbytes_s": MachineWord("of blocks that the host wrote; 0: the bus's rate", "MB/s"),
+}
+
+
+# The times of the same machine: names of ``COSTS``.
+MACHINE_TIMES = (
+    "l1_latency",
+    "l2_latency",
+    "bus_cycle",
+    "memory_latency",
+    "cache_supply",
+    "device_latency",
+    "flush_instruction",
+    "reaction",
+    "queue_poll",
+    "dma_init",
+    "dma_interrupt",
+)
+VIA_COSTS = ("retry_timeout",)  # what the messaging asks for beside the costs of ports
+CLOCKS = ("ni_mhz", "host_mhz")  # by which costs may be scaled; nobody needs them else
+OF_ANY = ("processors", *CLOCKS)  # what any host may state: one that has no bus here too
+# What the messaging has, beside what host and interface have.
+OF_VIA = ("mtu", "max_transfer", "window", "retries", "read_mbytes_s")
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """A whole number in the unit of ``MACHINE``, and its origin."""
+
+    name: str
+    value: int
+    unit: str  # of the citation
+    origin: Origin
+
+
+def read_number(word: str, text: str) -> int | None:
+    """Parse parameter ``word``, bare or with its unit; None if that fails."""
+    own = MACHINE[word].unit
+    if own == BYTES:
+        return read_bytes(text)
+    found = _NUMBER.fullmatch(text.strip())
+    return int(found[1]) if found and found[2] in ("", own) else None
+
+
+def read_machine(cells: Any, sources: Mapping[str, str], called: str) -> dict[str, Parameter]:
+    """The parameters that a platform's ``[machine]`` states.
+
+    Errors: ``PlatformError`` beginning with ``called`` for the first that is wrong.
+    """
+    if not isinstance(cells, dict):
+        raise PlatformError(f"{called}: machine must be a table of parameters")
+    check_known_keys(cells, MACHINE, f"{called}: machine", PlatformError)
+    return {
+        key: _read_parameter(key, cell, sources, f"{called}: machine.{key}")
+        for key, cell in cells.items()
+    }
+
+
+def _read_parameter(key: str, cell: Any, sources: Mapping[str, str], where: str) -> Parameter:
+    own = MACHINE[key].unit
+    if isinstance(cell, int | str) and not isinstance(cell, bool):
+        number = read_number(key, str(cell))
+        if number is None:
+            raise PlatformError(f"{where}: must be a number of {own}, got {cell!r}")
+        cell = {"value": number, "unit": own, **_WITHOUT_SOURCE.to_json()}
+    units = SIZES if own == BYTES else {own: 1}
+    unit, origin = _read_cell(cell, ("value",), units, sources, where)
+    value, most = cell.get("value"), LONGEST_PS // units[unit]
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise PlatformError(f"{where}: value must be a whole number, got {value!r}")
+    if not 0 <= value <= most:
+        raise PlatformError(f"{where}: value must be from 0 to {most}, got {value}")
+    if key in CLOCKS and value == 0:
+        raise PlatformError(f"{where}: a clock must be 1 MHz or more, got 0")
+    if own in (SWITCH, "1 or 2") and str(value) not in own.split(" or "):
+        raise PlatformError(f"{where}: value must be {own}, got {value}")
+    return Parameter(key, value * units[unit], unit, origin)
+
+
+def _read_cell(
+    cell: Any,
+    values: tuple[str, ...],
+    units: Iterable[str],
+    sources: Mapping[str, str],
+    where: str,
+) -> tuple[str, Origin]:
+    """The unit and the origin of a table that states ``values`` besides.
+
+    Errors: ``PlatformError`` beginning with ``where``.
+    """
+    if not isinstance(cell, dict):
+        raise PlatformError(f"{where} must be a table of value, unit, evidence and source")
+    check_known_keys(cell, (*values, "unit", "evidence", "source"), where, PlatformError)
+    origin = read_origin(cell, sources, where, PlatformError)
+    return read_unit(cell, units, where), origin
 
 
 # Whatever translates: queues, the kernel, processes, the disk.
@@ -273,19 +422,13 @@ def clocks_of(machine: Mapping[str, Parameter]) -> dict[str, int]:
     return {name: machine[name].value for name in (NI, HOST) if name in machine}
 
 
-def at_clocks(
-    costs: Mapping[str, UnitCost],
-    stated: Mapping[str, int],
-    wanted: Mapping[str, int],
-    name: str,
-    *,
-    serves: bool,
-) -> dict[str, UnitCost]:
-    """Scale the ``costs`` of platform ``name`` from clock rates ``stated`` to ``wanted``.
+def _at_clocks(platform: Platform, wanted: Mapping[str, int]) -> dict[str, UnitCost]:
+    """The costs of ``platform`` scaled from the clock rates that it states to ``wanted``.
 
-    ``serves``: whether its NIC runs firmware.  Errors: ``PlatformError`` if a clock is to be
-    changed that the platform does not state.
+    Errors: ``PlatformError`` if a clock is to be changed that it does not state.
     """
+    stated, costs, name = clocks_of(platform.machine), platform.costs, platform.name
+    serves = platform.served_by == ServedBy.NIC.value  # its NIC runs firmware
     for clock in wanted:
         if clock not in stated:
             raise PlatformError(
@@ -319,15 +462,6 @@ def _scaled(cost: UnitCost, by: Fraction, within: UnitCost | None, words: str) -
         points=tuple((size, at(ps, size)) for size, ps in cost.points),
         origin=Origin(Evidence.ASSUMED, f"assumed: {words} ({cost.origin.evidence}: {source})"),
     )
-
-
-def split_changes(name_or_path: str | Path) -> tuple[str | Path, str]:
-    """Split a platform's name at the @: the name, and the changes behind it."""
-    text = str(name_or_path)
-    before, at, after = text.rpartition("@")
-    if not at or "=" not in after:
-        return name_or_path, ""
-    return (Path(before) if isinstance(name_or_path, Path) else before), after
 
 
 def read_changes(changes: str, where: str) -> dict[str, Parameter]:
@@ -369,7 +503,6 @@ def in_us(ps: Fraction | int) -> Decimal:
 
 _SECTIONS = ("served_by", "combines", "takes", "costs", "machine", "not_applicable")
 _CHOICE = ("value", "evidence", "source")
-_CELL = ("at", "value", "unit", "evidence", "source")
 
 
 T = TypeVar("T", UnitCost, Parameter)
@@ -404,15 +537,12 @@ def load_platform(name_or_path: str | Path | Platform) -> Platform:
     """
     if isinstance(name_or_path, Platform):
         return name_or_path
-    stated, changes = split_changes(name_or_path)
-    platform = _load(stated)
-    if not changes:
-        return platform
+    before, at, changes = str(name_or_path).rpartition("@")
+    if not at or "=" not in changes:
+        return _load(name_or_path)
+    platform = _load(Path(before) if isinstance(name_or_path, Path) else before)
     machine = platform.machine | read_changes(changes, str(name_or_path))
-    costs = at_clocks(
-        platform.costs, clocks_of(platform.machine), clocks_of(machine), platform.name,
-        serves=platform.served_by == ServedBy.NIC.value,
-    )  # fmt: skip
+    costs = _at_clocks(platform, clocks_of(machine))
     return msgspec.structs.replace(platform, name=str(name_or_path), costs=costs, machine=machine)
 
 
@@ -457,18 +587,12 @@ def _read(name_or_path: str | Path) -> Platform:
         machine=read_machine(content.get("machine", {}), sources, called),
         **_read_served_by(content, sources, called),
     )
-    parts = [_at_clocks_of(own, part) for part in parts]
+    clocks = clocks_of(own.machine)
+    parts = [
+        msgspec.structs.replace(part, costs=_at_clocks(part, clocks_of(part.machine) | clocks))
+        for part in parts
+    ]
     return _completed(own, _parts_of_costs(content, parts, called), parts)
-
-
-def _at_clocks_of(own: Platform, part: Platform) -> Platform:
-    """``part`` scaled to the clock rates that ``own`` states."""
-    stated = clocks_of(own.machine)
-    costs = at_clocks(
-        part.costs, clocks_of(part.machine), clocks_of(part.machine) | stated, part.name,
-        serves=part.served_by == ServedBy.NIC.value,
-    )  # fmt: skip
-    return msgspec.structs.replace(part, costs=costs)
 
 
 def _read_parts(content: Mapping[str, Any], called: str) -> list[Platform]:
@@ -573,17 +697,10 @@ def _read_served_by(
 
 
 def _read_cost(key: str, cell: Any, sources: Mapping[str, str], where: str) -> UnitCost:
-    if isinstance(cell, str):  # bare, as in a design
-        bare = read_cost(key, cell, where)
-        return msgspec.structs.replace(bare, origin=Origin(Evidence.ASSUMED, "without a source"))
-    if not isinstance(cell, dict):
-        raise PlatformError(
-            f"{where} must be a table of value, unit, evidence and source, or a time as text"
-        )
-    check_known_keys(cell, _CELL, where, PlatformError)
-    origin = read_origin(cell, sources, where, PlatformError)
+    if isinstance(cell, str):
+        return msgspec.structs.replace(read_cost(key, cell, where), origin=_WITHOUT_SOURCE)
     units = PER_BYTE_UNITS if COSTS[key].by_byte else TIME_UNITS
-    unit = read_unit(cell, units, where)
+    unit, origin = _read_cell(cell, ("at", "value"), units, sources, where)
     if "value" not in cell:
         raise PlatformError(f"{where} has no value")
     value = cell["value"]
@@ -701,11 +818,8 @@ def transfer_costs(platform: Platform) -> dict[str, int]:
     What does not apply is 0.  Errors: ``PlatformError`` naming the costs that the platform does
     not state.
     """
-    absent = [
-        name
-        for name in DELIVERY_COSTS
-        if name not in platform.costs and name not in platform.not_applicable
-    ]
+    said = {*platform.costs, *platform.not_applicable}
+    absent = [name for name in DELIVERY_COSTS if name not in said]
     if absent:
         raise PlatformError(
             f"platform {platform.name!r} states no {', '.join(absent)}: delivery cannot be "

@@ -19,7 +19,6 @@ from nicscope.drivers.simulate.process import Process as SimProcess
 from nicscope.drivers.simulate.process import Task as Running
 from nicscope.drivers.simulate.records import SLEEP
 from nicscope.errors import SimulationError, WaitTimeoutError
-from nicscope.frames import is_ours, is_own, place
 from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, shown, whole
 from nicscope.interfaces.run_report import (
     MachineRun,
@@ -32,7 +31,7 @@ from nicscope.interfaces.run_report import (
     title,
 )
 from nicscope.interfaces.run_timeline import write_timeline
-from nicscope.tracebacks import TrimmedTraceback
+from nicscope.tracebacks import TrimmedTraceback, is_ours, is_own, place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator, Sequence

@@ -11,8 +11,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.config.design import Design, Scheme, ServedBy, Way
-from nicscope.config.machine import OF_VIA, VIA_COSTS
 from nicscope.config.platform import (
+    OF_VIA,
+    VIA_COSTS,
     Platform,
     check_priced,
     delivery_costs,

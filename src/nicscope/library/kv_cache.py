@@ -5,7 +5,7 @@ from __future__ import annotations
 from nicscope.config.language_model import load_language_model
 from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
 from nicscope.errors import TraceError, did_you_mean
-from nicscope.traces.kv_pool import BLOCK_TOKENS, LAYOUTS, PAGE_TOKENS, KvChoices
+from nicscope.traces.imported import BLOCK_TOKENS, LAYOUTS, PAGE_TOKENS, KvChoices
 
 WHOLE = "whole"
 

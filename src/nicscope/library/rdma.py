@@ -139,7 +139,7 @@ def path(
     ] = "connectx",
 ) -> ShownPaths:
     """Show what PCIe, the IOMMU and reads under way allow a NIC, and which of them bounds it."""
-    from nicscope.config.rdma_costs import load_path_costs
+    from nicscope.config.costs import load_path_costs
     from nicscope.reports.rates import ShownPaths
     from nicscope.studies.rates import entries, hosts, measure_paths, window
 
@@ -188,7 +188,7 @@ def connections(
     ] = "connectx-6",
 ) -> ShownConnections:
     """Show how many queue pairs and outstanding operations a NIC takes before its rate falls."""
-    from nicscope.config.rdma_costs import load_nic_costs
+    from nicscope.config.costs import load_nic_costs
     from nicscope.reports.rates import ShownConnections
     from nicscope.studies import rates as study
     from nicscope.studies.sources import numbers
@@ -237,7 +237,7 @@ def descriptors(
     ] = "connectx-7",
 ) -> ShownDescriptors:
     """Show how many descriptors a trace's requests become, and what binds their transfer."""
-    from nicscope.config.rdma_costs import load_nic_costs
+    from nicscope.config.costs import load_nic_costs
     from nicscope.reports.rates import ShownDescriptors
     from nicscope.studies.rates import MOST_OF_EACH, transfer_all, ways_through
     from nicscope.studies.sources import numbers
@@ -276,7 +276,7 @@ def explain(
     slow: Annotated[float | None, Option("GB/s", "Measured where it is slow.")] = None,
 ) -> ShownRegionSizes:
     """Set side by side why a large memory region may be slow, and what tells that apart."""
-    from nicscope.config.rdma_costs import load_hypothesis
+    from nicscope.config.costs import load_hypothesis
     from nicscope.reports.registration import ShownRegionSizes
     from nicscope.studies.registering import explain_sizes
 
@@ -447,7 +447,7 @@ def register(
     costs: Registering = "connectx",
 ) -> ShownRegistrations:
     """Show how long registering memory takes at RDMA NICs, by parts, and what shortens it."""
-    from nicscope.config.rdma_costs import load_registration_costs
+    from nicscope.config.costs import load_registration_costs
     from nicscope.reports.registration import ShownRegistrations
     from nicscope.studies.registering import pools, register_all
 
@@ -543,7 +543,7 @@ def rcache(
     costs: Registering = "connectx",
 ) -> ShownCaches:
     """Show how often a library's registration cache has a buffer, and what it pins for that."""
-    from nicscope.config.rdma_costs import load_registration_costs
+    from nicscope.config.costs import load_registration_costs
     from nicscope.reports.registration import ShownCaches
     from nicscope.studies.registering import libraries, run_caches
 
@@ -591,7 +591,7 @@ def odp(
     faults: Annotated[Text, Option("NAME|FILE", "What faults cost.", offers="faults")] = "connectx",
 ) -> ShownDemand:
     """Show whether on-demand paging would do instead of registering memory, and what waits."""
-    from nicscope.config.rdma_costs import load_fault_costs, load_registration_costs
+    from nicscope.config.costs import load_fault_costs, load_registration_costs
     from nicscope.reports.odp import ShownDemand
     from nicscope.studies.paging_on_demand import Costs, page_bytes, page_on_demand, ways
 
@@ -636,7 +636,7 @@ def calibrate_host(
     Pins no more than the process may lock (ulimit -l), and leaves nothing behind.  What it finds
     is for: nicscope register 1TiB --nics 8 --costs mine/registration.toml
     """
-    from nicscope.config.rdma_costs import load_registration_costs
+    from nicscope.config.costs import load_registration_costs
     from nicscope.reports.registration import ShownHost
     from nicscope.studies.host_costs import calibrate_host as measure
 

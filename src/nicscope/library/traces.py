@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Protocol
 
-    from nicscope.traces.kv_pool import KvChoices
+    from nicscope.traces.imported import KvChoices
     from nicscope.traces.reader import Trace
 
     class Table(Protocol):

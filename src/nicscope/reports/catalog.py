@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.config.costs import COSTS
 from nicscope.config.design import PARTS, SETTINGS, Kind
-from nicscope.config.machine import MACHINE
-from nicscope.config.platform import in_us
+from nicscope.config.platform import MACHINE, in_us
 from nicscope.reports.printing import Note, Rows, rows_of
 from nicscope.reports.result import Report
 
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
 
     from nicscope.config.costs import UnitCost
     from nicscope.config.design import Design
-    from nicscope.config.machine import Parameter
-    from nicscope.config.platform import Platform
+    from nicscope.config.platform import Parameter, Platform
     from nicscope.reports.printing import Printed
 
 

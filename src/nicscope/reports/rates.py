@@ -22,7 +22,7 @@ from nicscope.studies.rates import BOUNDS, best_of, cliff_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from nicscope.config.rdma_costs import NicCosts
+    from nicscope.config.costs import NicCosts
     from nicscope.reports.printing import Printed
     from nicscope.studies.rates import (
         ConnectionReport,

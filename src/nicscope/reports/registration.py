@@ -676,7 +676,7 @@ class ShownHost(Report):
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Beside the table, the costs as ``register`` reads them."""
-        from nicscope.config.rdma_costs import registration_file
+        from nicscope.config.costs import registration_file
 
         yield from super().files()
         yield COST_FILE, registration_file(self.found.costs)
@@ -710,7 +710,7 @@ def measurement_rows(found: HostReport) -> Rows:
 
 def cost_rows(found: HostReport) -> Rows:
     """A row for each cost of registration."""
-    from nicscope.config.rdma_costs import REGISTRATION_COSTS
+    from nicscope.config.costs import REGISTRATION_COSTS
 
     def spelt(name: str, span: Span) -> str:
         factor = float(next(iter(REGISTRATION_COSTS[name][1].values())))

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.config.costs import COSTS
 from nicscope.config.design import PARTS, SETTINGS, USES, Kind
-from nicscope.config.machine import BYTES, MACHINE, SIZES
-from nicscope.config.platform import PER_BYTE_UNITS, TIME_UNITS
+from nicscope.config.platform import BYTES, MACHINE, PER_BYTE_UNITS, SIZES, TIME_UNITS
 from nicscope.studies.pricing import charged_by
 
 if TYPE_CHECKING:
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 
     from nicscope.config.costs import Origin, UnitCost
     from nicscope.config.design import Design
-    from nicscope.config.machine import Parameter
-    from nicscope.config.platform import Platform
+    from nicscope.config.platform import Parameter, Platform
 
 EVIDENCE = (
     "# evidence: published, derived and fitted ones begin their source with a key of [sources];",

@@ -12,9 +12,9 @@ from nicscope.apps.splash.ocean import ocean
 from nicscope.apps.splash.raytrace import raytrace
 from nicscope.apps.splash.volrend import volrend
 from nicscope.apps.splash.water import water_nsquared, water_spatial
-from nicscope.apps.svm.coherence import Costs
+from nicscope.apps.svm.coherence import LEFT_OUT, SHARED_BASE, Costs
 from nicscope.apps.svm.machines.node import check_machines, run_on_machines
-from nicscope.apps.svm.process import LEFT_OUT, SHARED_BASE, Placement, run_on_shared_memory
+from nicscope.apps.svm.process import Placement, run_on_shared_memory
 from nicscope.config.design import read_interface
 from nicscope.config.quantities import read_bytes
 from nicscope.drivers.simulate.ports.build import Faults
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.apps.splash.program import SharedProgram
-    from nicscope.apps.svm.process import ProgramRecord, Run
+    from nicscope.apps.svm.coherence import ProgramRecord
+    from nicscope.apps.svm.process import Run
     from nicscope.interfaces.run_report import RunReport
     from nicscope.traces.programs.schema import ProgramTrace
 

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from nicscope.config.costs import Evidence, Origin, Span
-from nicscope.config.rdma_costs import RegistrationCosts
+from nicscope.config.costs import Evidence, Origin, RegistrationCosts, Span
 from nicscope.errors import StudyError
 from nicscope.memory_limit import available_bytes
 

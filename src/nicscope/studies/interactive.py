@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from nicscope.apps.interactive.session import Plan, has_own_network, set_out
-from nicscope.apps.interactive.session_check import check
-from nicscope.apps.interactive.user_behaviour import KINDS
+from nicscope.apps.interactive.servers import check
+from nicscope.apps.interactive.session import KINDS, Plan, has_own_network, set_out
 from nicscope.errors import NicscopeError, RecordError, SimulationError, StudyError, printable
 from nicscope.outputs import check_output
 from nicscope.studies.sources import footprint_of
@@ -25,7 +24,7 @@ from nicscope.studies.sources import footprint_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nicscope.apps.interactive.session_check import Participant
+    from nicscope.apps.interactive.servers import Participant
     from nicscope.traces.schema import Requests, TraceMetadata
 
 USERS_NODE, SERVERS_NODE = 0, 1

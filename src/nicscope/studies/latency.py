@@ -28,8 +28,16 @@ from nicscope.config.design import (
     load_design,
     with_settings,
 )
-from nicscope.config.machine import MACHINE, MACHINE_TIMES, read_number
-from nicscope.config.platform import OF_DESIGN, OF_SCHEME, completed, load_platform, read_cost
+from nicscope.config.platform import (
+    MACHINE,
+    MACHINE_TIMES,
+    OF_DESIGN,
+    OF_SCHEME,
+    completed,
+    load_platform,
+    read_cost,
+    read_number,
+)
 from nicscope.config.quantities import read_bytes
 from nicscope.drivers.simulate.observe import Engine, Task
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize

@@ -10,14 +10,15 @@ import msgspec
 
 from nicscope.config.costs import COSTS, half_up
 from nicscope.config.design import BURSTS, DELIVERY_COSTS, Scheme, ServedBy
-from nicscope.config.machine import MACHINE_TIMES, VIA_COSTS
 from nicscope.config.platform import (
     BESIDE_PINS,
     EVERYWHERE,
+    MACHINE_TIMES,
     OF_DESIGN,
     OF_KERNEL,
     OF_SCHEME,
     TABLES,
+    VIA_COSTS,
     in_us,
 )
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope import frames
+from nicscope import tracebacks
 from nicscope.errors import (
     NicscopeError,
     ProgramMistakeError,
@@ -78,7 +78,7 @@ def place_of(error: BaseException, program: Path) -> str | None:
 
 def is_own(file: str, program: Path) -> bool:
     """Whether ``file`` is the user's: ``program``, or a file beside it."""
-    return Path(file).resolve() == program.resolve() or frames.is_own(file)
+    return Path(file).resolve() == program.resolve() or tracebacks.is_own(file)
 
 
 def _chain(told: traceback.TracebackException) -> Iterator[traceback.TracebackException]:
@@ -97,7 +97,7 @@ def _keep_own(told: traceback.TracebackException, program: Path) -> None:
     told.stack[:] = [
         frame
         for frame in told.stack[places[0] : places[-1] + 1]
-        if not frames.is_ours(frame.filename)
+        if not tracebacks.is_ours(frame.filename)
     ]
 
 

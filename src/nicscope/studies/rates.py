@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from nicscope.config.costs import RangedCosts, Span
+from nicscope.config.costs import GENERATIONS, RangedCosts, Span
 from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
-from nicscope.config.rdma_costs import GENERATIONS
 from nicscope.drivers.iommu import IommuReplay, Translating
 from nicscope.drivers.simulate.connections import Doorbells, new_traffic, run_traffic
 from nicscope.errors import PlatformError, StudyError, did_you_mean
@@ -31,7 +30,7 @@ from nicscope.traces.schema import Op
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from nicscope.config.rdma_costs import NicCosts
+    from nicscope.config.costs import NicCosts
     from nicscope.traces.reader import Trace
 
 

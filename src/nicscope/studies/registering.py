@@ -23,8 +23,7 @@ from nicscope.studies.sources import RowsDone, extent_of, numbers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from nicscope.config.costs import Limit
-    from nicscope.config.rdma_costs import Hypothesis, RegistrationCosts
+    from nicscope.config.costs import Hypothesis, Limit, RegistrationCosts
     from nicscope.traces.reader import Trace
 
 

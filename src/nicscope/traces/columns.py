@@ -33,7 +33,7 @@ from nicscope.traces.schema import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -219,12 +219,17 @@ def as_schema(batch: Any, names: Iterable[str], checker: Checker) -> Any:
         place = batch.schema.get_field_index(name)
         column = batch.column(place)
         if name in REQUIRED_COLUMNS and column.null_count:
-            row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+            row = first_null(column)
             raise checker.error(row, f"{name} is null; only peer and buffer may be")
         kind = kind_of(name, column.type, batch.schema.names) if name != "op" else None
         if kind is not None and column.type != kind:
             batch = batch.set_column(place, name, cast_column(column, name, checker, kind))
     return batch
+
+
+def first_null(column: Any) -> int:
+    """The first row of an Arrow column that is null."""
+    return int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
 
 
 def cast_column(column: Any, name: str, checker: Checker, kind: Any = None) -> Any:
@@ -283,9 +288,12 @@ def _array(column: Any, name: str, checker: Checker) -> Any:
         raise checker.error(*_first_unfit(list(column), name)) from None
 
 
-def op_codes(column: Any, checker: Checker) -> NDArray[np.uint8]:
+def op_codes(
+    column: Any, checker: Checker, kinds: Mapping[str, int] = ROW_CODES, called: str = "op"
+) -> NDArray[np.uint8]:
     """Codes of ``Op`` for a column of its names, in any of Arrow's kinds of string.
 
+    ``kinds``: the codes by name, if they are others, of the column ``called`` so.
     Errors: ``TraceError`` through ``checker`` for the first that is no operation's name.
     """
     if not pa.types.is_dictionary(column.type):
@@ -296,18 +304,18 @@ def op_codes(column: Any, checker: Checker) -> NDArray[np.uint8]:
     values = column.dictionary
     bytewise = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}.get(values.type)
     names = (values.view(bytewise) if bytewise else values.cast(pa.large_binary())).to_pylist()
-    known = {name.encode(): code for name, code in ROW_CODES.items()}
+    known = {name.encode(): code for name, code in kinds.items()}
     codes = np.array([known.get(name, UNKNOWN_OP) for name in names], np.uint8)
     places: NDArray[Any] = np.from_dlpack(column.indices)
     beyond = np.flatnonzero((places < 0) | (places >= codes.size))
     if beyond.size:
         row = int(beyond[0])
-        raise checker.error(row, f"damaged: op is entry {places[row]} of {codes.size}")
+        raise checker.error(row, f"damaged: {called} is entry {places[row]} of {codes.size}")
     of_rows: NDArray[np.uint8] = codes.take(places)
     if UNKNOWN_OP in codes and (unknown := np.flatnonzero(of_rows == UNKNOWN_OP)).size:
         row = int(unknown[0])
         name = (names[places[row]] or b"").decode(errors="backslashreplace")
-        raise checker.error(row, f"unknown op {name!r}{did_you_mean(name, ROW_CODES)}")
+        raise checker.error(row, f"unknown {called} {name!r}{did_you_mean(name, kinds)}")
     return of_rows
 
 

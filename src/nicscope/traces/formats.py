@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from nicscope.errors import TraceError, did_you_mean, printable
 from nicscope.outputs.file import format_to_write, named_format
-from nicscope.traces.atomic_writer import WRITTEN
 from nicscope.traces.columns import TYPES, Checker, op_column
 from nicscope.traces.files import MAGIC, first_bytes, open_bytes
 from nicscope.traces.folders import is_folder, open_folder
@@ -42,6 +41,7 @@ from nicscope.traces.reader import Trace, requests_of, trace_of
 from nicscope.traces.schema import (
     FIRST_REGISTRATION,
     REQUIRED_COLUMNS,
+    WRITTEN,
     TraceMetadata,
     check_page_size,
 )

@@ -21,6 +21,7 @@ from nicscope.traces.files import ByteSource
 from nicscope.traces.imported import Choices
 from nicscope.traces.programs.reader import check_program
 from nicscope.traces.programs.schema import (
+    LIST_COLUMNS,
     NOBODY,
     Lists,
     Operation,
@@ -275,7 +276,10 @@ def read_goal(
         found[rank.number] = _rows_of(rank, source.name)
     if not ranks:
         raise TraceError(f"{source.name}: holds no operations; record or convert it again")
-    rows = [found.get(number, _NONE) for number in range(ranks)]
+    none: Any = np.empty(0, np.int64)
+    pairs: Any = np.empty((0, 2), np.uint32)
+    absent = Rank(0, ranks, none, none, none, none, none, pairs, pairs, False)  # does nothing
+    rows = [found.get(number) or _rows_of(absent, source.name) for number in range(ranks)]
     longest = max((int(each.length.max()) for each in rows if len(each.length)), default=0)
     pool = max(choices.rank_pool_bytes, -(-longest // LINE) * LINE)
     metadata = ProgramMetadata(
@@ -310,21 +314,6 @@ class _Rows(NamedTuple):
     after_start: Waits
 
 
-def _no_waits(rows: int) -> Waits:
-    return Waits(np.zeros(rows + 1, np.int64), np.empty(0, np.uint32))
-
-
-_NONE = _Rows(
-    np.empty(0, np.uint8),
-    np.empty(0, np.int32),
-    np.empty(0, np.uint32),
-    np.empty(0, np.int64),
-    np.empty(0, np.uint64),
-    _no_waits(0),
-    _no_waits(0),
-)
-
-
 def _rows_of(rank: Rank, source: str) -> _Rows:
     order = _order(rank, source)
     place = np.empty(len(order), np.int64)
@@ -343,10 +332,10 @@ def _rows_of(rank: Rank, source: str) -> _Rows:
 
 
 def _waits(pairs: NDArray[np.uint32], place: NDArray[np.int64]) -> Waits:
-    if not len(pairs):
-        return _no_waits(len(place))
-    who, whom = np.unique(place[pairs], axis=0).T
     first = np.zeros(len(place) + 1, np.int64)
+    if not len(pairs):
+        return Waits(first, np.empty(0, np.uint32))
+    who, whom = np.unique(place[pairs], axis=0).T
     np.cumsum(np.bincount(who, minlength=len(place)), out=first[1:])
     return Waits(first, whom.astype(np.uint32))
 
@@ -383,28 +372,20 @@ def _order(rank: Rank, source: str) -> NDArray[np.int64]:
 def _joined(metadata: ProgramMetadata, rows: list[_Rows], pool: int) -> ProgramTrace:
     first = np.zeros(len(rows) + 1, np.int64)
     np.cumsum([len(each.operation) for each in rows], out=first[1:])
-    address = np.concatenate([_addresses(each, pool) for each in rows])
-    return ProgramTrace(
-        metadata,
-        first,
-        np.concatenate([each.operation for each in rows]),
-        np.concatenate([each.peer for each in rows]),
-        address,
-        np.concatenate([each.length for each in rows]),
-        np.concatenate([each.name for each in rows]),
-        np.concatenate([each.duration_ns for each in rows]),
-        _all_waits("after", first, [each.after for each in rows]),
-        _all_waits("after_start", first, [each.after_start for each in rows]),
-    )
-
-
-def _all_waits(name: str, first: NDArray[np.int64], waits: list[Waits]) -> Waits | None:
-    counts = np.concatenate([np.diff(each.first) for each in waits])
-    places = np.concatenate([each.places for each in waits])
-    of_rows = WaitsOfRows(name)
-    is_null = np.zeros(len(counts), np.bool_)
-    of_rows.add(places_of_rows(first, 0, len(counts)), Lists(is_null, counts, places))
-    return of_rows.waits(first)
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(each, name) for each in rows])
+        for name in ("operation", "peer", "length", "name", "duration_ns")
+    }
+    columns["address"] = np.concatenate([_addresses(each, pool) for each in rows])
+    own_places = places_of_rows(first, 0, int(first[-1]))
+    for name in LIST_COLUMNS:
+        waits: list[Waits] = [getattr(each, name) for each in rows]
+        counts = np.concatenate([np.diff(each.first) for each in waits])
+        places = np.concatenate([each.places for each in waits])
+        of_rows = WaitsOfRows(name)
+        of_rows.add(own_places, Lists(np.zeros(len(counts), np.bool_), counts, places))
+        columns[name] = of_rows.waits(first)
+    return ProgramTrace(metadata, first, **columns)
 
 
 def _addresses(rows: _Rows, pool: int) -> NDArray[np.uint64]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from nicscope.errors import TraceError
 from nicscope.traces.schema import DEFAULT_PAGE_SIZE, OP_CODES
 
 if TYPE_CHECKING:
@@ -14,7 +15,56 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.traces.kv_pool import KvChoices
+
+BLOCK_TOKENS = 512  # where a trace does not say otherwise
+PAGE_TOKENS = 16
+LAYOUTS = ("block", "layer")
+
+
+class KvChoices(NamedTuple):
+    """The model, layout and capacity of a KV cache pool, which a trace of tokens does not state."""
+
+    model: str
+    token_bytes: int  # at each rank
+    ranks: int
+    regions: int  # of the layout by layers: keys and values of each
+    layout: str = LAYOUTS[0]
+    pool_bytes: int | None = None  # at the rank; None: room for every block
+    slice_bytes: int | None = 1 << 16
+    seed: int = 0
+    block_tokens: int = BLOCK_TOKENS
+    prefix_tokens: int = 0  # that all requests begin with, of traces that name no blocks
+    generated: bool = False  # is kept too, of such traces
+
+    def guesses(self) -> bool:
+        """Whether it says of blocks what traces that name them say themselves."""
+        return (self.block_tokens, self.prefix_tokens, self.generated) != (BLOCK_TOKENS, 0, False)
+
+    @property
+    def blocks(self) -> int | None:
+        """The pool's capacity in blocks.  Errors: ``TraceError`` if none fits."""
+        if self.pool_bytes is None:
+            return None
+        block = self.token_bytes * self.block_tokens
+        if self.pool_bytes < block:
+            raise TraceError(
+                f"a pool of {self.pool_bytes:,} bytes has no room for a block of {self.model}, "
+                f"which has {block:,} bytes at each of {self.ranks} ranks"
+            )
+        return self.pool_bytes // block
+
+    def said(self) -> dict[str, Any]:
+        """The choices that a trace's metadata should state."""
+        return {
+            "model": self.model,
+            "ranks": self.ranks,
+            "bytes_per_token": self.token_bytes,
+            "block_tokens": self.block_tokens,
+            "layout": self.layout,
+            "pool_bytes": self.pool_bytes,
+            "slice_bytes": self.slice_bytes,
+            "seed": self.seed,
+        }
 
 
 class Choices(NamedTuple):

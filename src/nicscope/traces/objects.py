@@ -23,8 +23,7 @@ from nicscope.errors import TraceError, did_you_mean, one_line
 from nicscope.kernel.decorators import kernel
 from nicscope.outputs import scratch_file, whole_file
 from nicscope.outputs.file import named_compression
-from nicscope.traces.atomic_writer import AtomicWriter
-from nicscope.traces.columns import only_requests
+from nicscope.traces.columns import first_null, only_requests
 from nicscope.traces.files import ByteSource
 from nicscope.traces.imported import Choices, Imported, filled, numbered, op_codes
 from nicscope.traces.numbering import Numbering, lookups_of
@@ -33,8 +32,9 @@ from nicscope.traces.tables import (
     Layout,
     check_width,
     line_place,
-    parse_block,
+    parsed_blocks,
 )
+from nicscope.traces.writer import AtomicWriter
 
 if TYPE_CHECKING:
     import contextlib
@@ -186,18 +186,20 @@ def read_libcachesim_csv(
     description = description_of(choices.parameters)
     objects = ObjectsAsPages(choices, metadata)
     metadata.origin["importer"] = "libcachesim-csv"
-    layout: Layout | None = None
-    for first, block in ByteSource(source, watch).blocks():
-        rows, start = block, first
-        if layout is None:
-            head, _, rest = block.partition(b"\n")
-            layout = _layout_of(source.name, head, description)
-            if _is_header(head, description):
-                rows, start = rest, first + 1
-                metadata.observed["columns_taken"] = _taken(head, description, layout)
-        if not rows.strip():
-            continue
-        table = parse_block(source.name, start, rows, layout)
+
+    def layout_of(called: str, head: bytes) -> tuple[Layout, bool]:
+        layout, text = _layout_of(called, head, description), head.decode(errors="replace")
+        is_header = description.has_header
+        if is_header is None:  # if it has more letters than digits
+            is_header = sum(map(str.isalpha, text)) > sum(map(str.isdecimal, text))
+        if is_header:  # the names of what is taken, so that wrong ones are noticed
+            names = text.strip().split(layout.delimiter)
+            taken = description.wanted().items()
+            said = ", ".join(f"{names[at].strip()} as {what}" for what, at in taken)
+            metadata.observed["columns_taken"] = one_line(said)
+        return layout, is_header
+
+    for start, rows, table in parsed_blocks(source, watch, layout_of):
         place = line_place(start, rows)
         columns, kept = objects.columns(
             _time_ns(source.name, table, place),
@@ -265,26 +267,10 @@ def _layout_of(called: str, head: bytes, description: Description) -> Layout:
     return Layout(names, types, delimiter)
 
 
-def _is_header(head: bytes, description: Description) -> bool:
-    """Whether the first line is a header: if stated, or if it has more letters than digits."""
-    if description.has_header is not None:
-        return description.has_header
-    text = head.decode(errors="replace")
-    return sum(map(str.isalpha, text)) > sum(map(str.isdecimal, text))
-
-
-def _taken(head: bytes, description: Description, layout: Layout) -> str:
-    """The header names of the columns that are read, so that wrong ones are noticed."""
-    names = head.decode(errors="replace").strip().split(layout.delimiter)
-    taken = description.wanted().items()
-    return one_line(", ".join(f"{names[at].strip()} as {what}" for what, at in taken))
-
-
 def _numbers(called: str, table: pa.Table, name: str, place: Place) -> NDArray[Any]:
     column = table.column(name).combine_chunks()
     if column.null_count:
-        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-        raise TraceError(f"{called}: {place(row)}: no {name} given")
+        raise TraceError(f"{called}: {place(first_null(column))}: no {name} given")
     values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
     return values
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from nicscope.errors import TraceError
+from nicscope.outputs.file import TABLES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,6 +19,8 @@ SCHEMA_VERSION = 1
 DEFAULT_PAGE_SIZE = 4096
 SMALLEST_PAGE, LARGEST_PAGE = 512, 1 << 30  # bytes; as designs have them
 MOST_METADATA = 1 << 24  # bytes
+# Formats that traces are written in, by the endings of their files.
+WRITTEN = TABLES | {"oracle-general": (".oracleGeneral", ".oracleGeneral.bin", ".bin")}
 DEEPEST = 50  # objects and lists within each other in metadata
 
 

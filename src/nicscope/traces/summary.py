@@ -78,8 +78,25 @@ def summarize(trace: Trace, watch: Watch | None = None) -> TraceSummary:
     for requests in _requests_beside(trace, total) if trace.registrations else trace.batches():
         total.requests += requests.length.size
         total.bytes += int(requests.length.sum(dtype=np.uint64))
-        _add_extent(total, requests)
-        _add_operations(total, requests)
+        last = requests.address + (requests.length - np.uint32(1))
+        for name, extreme, value in (
+            ("first_time_ns", min, requests.time_ns.min()),
+            ("last_time_ns", max, requests.time_ns.max()),
+            ("lowest_address", min, requests.address.min()),
+            ("highest_address", max, last.max()),
+        ):
+            before = getattr(total, name)
+            setattr(total, name, int(value) if before is None else extreme(before, int(value)))
+        counts = np.bincount(requests.op, minlength=len(OP_NAMES))
+        for code, name in enumerate(OP_NAMES):
+            if counts[code]:
+                total.requests_per_op[name] += int(counts[code])
+                mine = requests.length[requests.op == code]
+                total.bytes_per_op[name] += int(mine.sum(dtype=np.uint64))
+        # frexp is exact for 32-bit integers: the exponent is the position of the highest bit.
+        classes = np.frexp(requests.length.astype(np.float64))[1] - 1
+        for size_class, count in enumerate(np.bincount(classes, minlength=SIZE_CLASSES)):
+            total.requests_per_size_class[size_class] += int(count)
         known = numbers.count
         process = numbers.number(requests.node.astype(np.int64), requests.pid.astype(np.int64))
         nodes.update(requests.node[process >= known].tolist())
@@ -102,28 +119,3 @@ def _requests_beside(trace: Trace, total: TraceSummary) -> Iterator[Requests]:
         requests = requests_in(rows)
         if len(requests.op):
             yield requests
-
-
-def _add_extent(total: TraceSummary, requests: Requests) -> None:
-    last = requests.address + (requests.length - np.uint32(1))
-    for name, extreme, value in (
-        ("first_time_ns", min, requests.time_ns.min()),
-        ("last_time_ns", max, requests.time_ns.max()),
-        ("lowest_address", min, requests.address.min()),
-        ("highest_address", max, last.max()),
-    ):
-        before = getattr(total, name)
-        setattr(total, name, int(value) if before is None else extreme(before, int(value)))
-
-
-def _add_operations(total: TraceSummary, requests: Requests) -> None:
-    counts = np.bincount(requests.op, minlength=len(OP_NAMES))
-    for code, name in enumerate(OP_NAMES):
-        if counts[code]:
-            total.requests_per_op[name] += int(counts[code])
-            mine = requests.length[requests.op == code]
-            total.bytes_per_op[name] += int(mine.sum(dtype=np.uint64))
-    # frexp is exact for 32-bit integers: the exponent is the position of the highest bit.
-    classes = np.frexp(requests.length.astype(np.float64))[1] - 1
-    for size_class, count in enumerate(np.bincount(classes, minlength=SIZE_CLASSES)):
-        total.requests_per_size_class[size_class] += int(count)

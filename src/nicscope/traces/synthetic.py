@@ -11,7 +11,7 @@ import numpy as np
 from nicscope.errors import TraceError, did_you_mean
 from nicscope.traces.formats import Conversion, output_format, write_batches
 from nicscope.traces.imported import Imported, numbered
-from nicscope.traces.kv_pool import ALIGNED, BASE
+from nicscope.traces.importers.services import ALIGNED, BASE
 from nicscope.traces.schema import DEFAULT_PAGE_SIZE, OP_CODES, TraceMetadata, check_page_size
 
 if TYPE_CHECKING:
@@ -247,25 +247,17 @@ NS_PER_S = 10**9
 _GAPS = 1  # tells the stream of random gaps from the one that all else is drawn from
 
 
-class Made(NamedTuple):
-    """The result of writing a synthetic trace."""
-
-    rows: int
-    format: str
-    lost: list[str]
-
-
-def make(recipe: Recipe, target: Path, to_format: str | None, watch: Watch | None = None) -> Made:
+def make(
+    recipe: Recipe, target: Path, to_format: str | None, watch: Watch | None = None
+) -> Conversion:
     """Write the trace of ``recipe`` to ``target``; equal recipes give equal bytes.
 
     Errors: ``TraceError`` if none can be made so, ``OutputError`` if it cannot be written.
     """
     check(recipe)
     writing = output_format(target, to_format)
-    done: Conversion = write_batches(
-        "made", "made", batches(recipe, watch), writing, target, metadata_of(recipe)
-    )
-    return Made(done.rows, done.to_format, done.lost)
+    made = batches(recipe, watch)
+    return write_batches("made", "made", made, writing, target, metadata_of(recipe))
 
 
 def metadata_of(recipe: Recipe) -> TraceMetadata:

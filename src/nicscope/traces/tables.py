@@ -17,12 +17,12 @@ import pyarrow.csv
 from nicscope.errors import TraceError
 from nicscope.outputs import whole_file
 from nicscope.outputs.file import CsvTable, named_compression
-from nicscope.traces.atomic_writer import AtomicWriter
 from nicscope.traces.columns import FURTHER, TYPES, holds, is_text, may_register
 from nicscope.traces.files import ByteSource, first_line
 from nicscope.traces.imported import Choices, Imported, numbered
 from nicscope.traces.reader import Trace, trace_of
 from nicscope.traces.schema import OPTIONAL_COLUMNS, REQUIRED_COLUMNS, Requests, TraceMetadata
+from nicscope.traces.writer import AtomicWriter
 
 if TYPE_CHECKING:
     import contextlib
@@ -78,6 +78,26 @@ def parse_block(name: str, first: int, block: bytes, layout: Layout) -> Any:
         raise TraceError(
             f"{name}: after line {first}: {first_line(error)}; every line must be whole"
         ) from error
+
+
+def parsed_blocks(
+    source: Input, watch: Watch | None, layout_of: Callable[[str, bytes], tuple[Layout, bool]]
+) -> Iterator[tuple[int, bytes, Any]]:
+    """Blocks of whole lines of a text table, each with the number of its first line, and parsed.
+
+    ``layout_of`` is given the file's name and its first line, and says whether that is a header.
+    Errors: as of ``ByteSource`` and ``parse_block``.
+    """
+    layout: Layout | None = None
+    for first, block in ByteSource(source, watch).blocks():
+        lines, start = block, first
+        if layout is None:
+            head, _, rest = block.partition(b"\n")
+            layout, is_header = layout_of(source.name, head)
+            if is_header:
+                lines, start = rest, first + 1
+        if lines.strip():
+            yield start, lines, parse_block(source.name, start, lines, layout)
 
 
 def line_of(first: int, block: bytes, row: int) -> int:
@@ -139,17 +159,10 @@ def read_csv(
     Errors: ``TraceError`` for a missing column or naming the line that does not fit.
     """
     metadata.origin["importer"] = "csv"
-    layout: Layout | None = None
-    for first, block in ByteSource(source, watch).blocks():
-        rows, start = block, first
-        if layout is None:
-            header, _, rows = block.partition(b"\n")
-            layout, start = layout_of(source.name, header), first + 1
-        if not rows.strip():
-            continue
-        table = parse_block(source.name, start, rows, layout)
-        columns = {name: table.column(name) for name in layout.names}
-        yield Imported(columns, line_place(start, rows))
+    for first, lines, table in parsed_blocks(source, watch, _layout_of):
+        yield Imported(
+            dict(zip(table.schema.names, table.columns, strict=True)), line_place(first, lines)
+        )
 
 
 def names_in(line: bytes) -> list[str]:
@@ -162,8 +175,8 @@ def names_in(line: bytes) -> list[str]:
     return [name.strip() for name in names]
 
 
-def layout_of(called: str, header: bytes) -> Layout:
-    """Names and types of the columns of a file with that header.
+def _layout_of(called: str, header: bytes) -> tuple[Layout, bool]:
+    """Names and types of the columns of a file with that header, which is no request.
 
     Errors: ``TraceError`` if one that a trace needs is missing or one is there twice.
     """
@@ -191,7 +204,7 @@ def layout_of(called: str, header: bytes) -> Layout:
     }
     if may_register(names):
         types["length"] = pa.uint64()
-    return Layout(names, types)
+    return Layout(names, types), True
 
 
 def read_parquet(

@@ -22,22 +22,13 @@ FIRST_FREE = 2
 _READY = struct.Struct("<BxxxIQQQ")  # kind, bytes, key, offset: a message may go there
 
 
-class Sending:
-    """A message that is being sent."""
+class Transfer:
+    """A message that is being sent or received."""
 
     def __init__(self, rank: int, piece: Piece) -> None:
         self.rank = rank
         self.piece = piece
-        self.has_gone = False  # put, or in a note
-
-
-class Receiving:
-    """A message that is being received."""
-
-    def __init__(self, rank: int, piece: Piece) -> None:
-        self.rank = rank
-        self.piece = piece
-        self.has_come = False
+        self.is_over = False  # it has come; or it has gone, put or in a note
 
 
 class Messages:
@@ -48,9 +39,9 @@ class Messages:
         self.rank, self.ranks = wire.rank, wire.ranks
         self._short = wire.short - 1
         peers = range(wire.ranks)
-        self._sending: list[deque[Sending]] = [deque() for _ in peers]  # that wait to be asked for
+        self._sending: list[deque[Transfer]] = [deque() for _ in peers]  # that wait to be asked for
         self._wanted: list[deque[tuple[Key, int, int]]] = [deque() for _ in peers]
-        self._receiving: list[deque[Receiving]] = [deque() for _ in peers]  # of long ones
+        self._receiving: list[deque[Transfer]] = [deque() for _ in peers]  # of long ones
         self._lying: list[deque[bytes]] = [deque() for _ in peers]  # short ones, not received yet
         self._handlers: dict[int, Callable[[int, bytes], Awaitable[None]]] = {}
 
@@ -63,38 +54,38 @@ class Messages:
         """Send a note to the handler of ``kind`` at a rank."""
         await self.wire.note(rank, bytes((kind,)) + content)
 
-    async def send(self, rank: int, piece: Piece) -> Sending:
+    async def send(self, rank: int, piece: Piece) -> Transfer:
         """Begin to send; ``piece`` may change after ``settle``.  Nothing is sent of no bytes.
 
         The receiver must know the length.
         """
-        sending = Sending(rank, piece)
+        sending = Transfer(rank, piece)
         if not piece.length:
-            sending.has_gone = True
+            sending.is_over = True
         elif piece.length <= self._short:
             await self.wire.note(rank, bytes((SHORT,)) + await self.wire.load(piece.buffer))
-            sending.has_gone = True
+            sending.is_over = True
         else:
             self._sending[rank].append(sending)
             await self._answer(rank)
         return sending
 
-    async def receive(self, rank: int, piece: Piece) -> Receiving:
+    async def receive(self, rank: int, piece: Piece) -> Transfer:
         """Begin to receive as many bytes as ``piece`` has."""
-        receiving = Receiving(rank, piece)
+        receiving = Transfer(rank, piece)
         if not piece.length:
-            receiving.has_come = True
+            receiving.is_over = True
         elif piece.length > self._short:
             key = await self.wire.offer(piece.whole)
             self._receiving[rank].append(receiving)
             await self.wire.note(rank, _READY.pack(READY, piece.length, *key, piece.at))
         return receiving
 
-    async def came(self, receiving: Receiving) -> None:
+    async def came(self, receiving: Transfer) -> None:
         """Wait until a message has arrived."""
         if receiving.piece.length > self._short:
-            await self.wait_until(lambda: receiving.has_come)
-        elif not receiving.has_come:
+            await self.wait_until(lambda: receiving.is_over)
+        elif not receiving.is_over:
             lying = self._lying[receiving.rank]
             await self.wait_until(lambda: bool(lying))
             content = lying.popleft()
@@ -104,11 +95,11 @@ class Messages:
                     f"receives {receiving.piece.length}"
                 )
             await self.wire.store(receiving.piece.buffer, content)
-            receiving.has_come = True
+            receiving.is_over = True
 
-    async def gone(self, sending: Sending) -> None:
+    async def gone(self, sending: Transfer) -> None:
         """Wait until a message is posted; its buffer may not change before ``settle``."""
-        await self.wait_until(lambda: sending.has_gone)
+        await self.wait_until(lambda: sending.is_over)
 
     async def settle(self) -> None:
         """Wait until all sends have completed: buffers may change."""
@@ -132,7 +123,7 @@ class Messages:
         event = await self.wire.event()
         rank = event.rank
         if not isinstance(event, Note):
-            self._receiving[rank].popleft().has_come = True
+            self._receiving[rank].popleft().is_over = True
             return
         kind = event.content[0]
         if kind == SHORT:
@@ -155,7 +146,7 @@ class Messages:
                     f"receives {length}"
                 )
             await self.wire.put(rank, key, at, one.piece.buffer)
-            one.has_gone = True
+            one.is_over = True
 
 
 ARRIVED = FIRST_FREE  # kind of note
@@ -176,8 +167,7 @@ class Barrier:
     async def meet(self) -> None:
         """Dissemination: in round k each tells the one 2 ** k ranks on, and hears of one before."""
         messages = self._messages
-        reach = number = 0
-        reach = 1
+        reach, number = 1, 0
         while reach < messages.ranks:
             word = number.to_bytes(7, "little")  # with its kind the note has 8 bytes
             await messages.say((messages.rank + reach) % messages.ranks, ARRIVED, word)
@@ -373,7 +363,8 @@ async def ring_broadcast(messages: Messages, piece: Piece, root: int = 0) -> Non
     ranks = messages.ranks
     place = (messages.rank - root) % ranks
     before, behind = (messages.rank - 1) % ranks, (messages.rank + 1) % ranks
-    segments = _segments(piece)
+    begins = range(0, piece.length, SEGMENT)
+    segments = [Piece(piece.whole, piece.at + at, min(SEGMENT, piece.length - at)) for at in begins]
     asked = deque(
         [await messages.receive(before, one) for one in segments[:2]] if place else [],
     )
@@ -385,11 +376,6 @@ async def ring_broadcast(messages: Messages, piece: Piece, root: int = 0) -> Non
         if place < ranks - 1:
             await messages.send(behind, segment)
     await messages.settle()
-
-
-def _segments(piece: Piece) -> list[Piece]:
-    ends = range(0, piece.length, SEGMENT)
-    return [Piece(piece.whole, piece.at + at, min(SEGMENT, piece.length - at)) for at in ends]
 
 
 ASK, GRANT, RELEASE, PLACE = range(ARRIVED + 1, ARRIVED + 5)  # kinds of notes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.apps.splash.program import SharedProgram, check_result
-from nicscope.apps.svm.coherence import Layout, SharedArray
+from nicscope.apps.svm.memory import Layout, SharedArray
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
@@ -327,7 +327,17 @@ async def find_accelerations(
     squared = side * side
     while len(cells) or len(leaves):
         near = await _act(me, tree.leaves, leaves, of_leaves, pull, squared)
-        await _act_singly(me, tree, leaves[near], of_leaves[near], bodies, pull)
+        # Bodies of leaves act one by one, except on themselves.
+        opened = leaves[near]
+        whole = await me.read_elements(tree.leaves, opened)
+        is_held = np.arange(LEAF_BODIES) < whole["count"][opened][:, :1]
+        others = whole["bodies"][opened][is_held]
+        on = np.broadcast_to(of_leaves[near][:, None], is_held.shape)[is_held]
+        is_other = others != bodies[on]
+        others, on = others[is_other], on[is_other]
+        whole = await me.read_elements(tree.bodies, others)
+        me.work(3 * len(others))
+        pull.add(on, whole["mass"][others], whole["pos"][others] - pull.positions[on])
         near = await _act(me, tree.cells, cells, which, pull, squared)
         opened = cells[near]
         below = (await me.read_elements(tree.cells, opened))["below"][opened]
@@ -363,26 +373,6 @@ async def _act(
     pull.add(which[far], whole["mass"][acting], away[far], whole["quad"][acting])
     result: NDArray[np.bool_] = near
     return result
-
-
-async def _act_singly(
-    me: Process,
-    tree: Octree,
-    leaves: NDArray[np.int64],
-    which: NDArray[np.int64],
-    bodies: NDArray[np.int64],
-    pull: AccelerationSums,
-) -> None:
-    """Apply the bodies of leaves one by one, except to themselves."""
-    whole = await me.read_elements(tree.leaves, leaves)
-    is_held = np.arange(LEAF_BODIES) < whole["count"][leaves][:, :1]
-    others = whole["bodies"][leaves][is_held]
-    on = np.broadcast_to(which[:, None], is_held.shape)[is_held]
-    is_other = others != bodies[on]
-    others, on = others[is_other], on[is_other]
-    whole = await me.read_elements(tree.bodies, others)
-    me.work(3 * len(others))
-    pull.add(on, whole["mass"][others], whole["pos"][others] - pull.positions[on])
 
 
 def direct_accelerations(

@@ -9,7 +9,7 @@ import numpy as np
 
 from nicscope.apps.splash.ocean import plane
 from nicscope.apps.splash.program import SharedProgram, check_result
-from nicscope.apps.svm.coherence import PAGE, Layout, SharedArray
+from nicscope.apps.svm.memory import PAGE, Layout, SharedArray
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
@@ -186,7 +186,8 @@ def lu(side: int, processes: int, seed: int = 0, block: int = BLOCK) -> SharedPr
         array_of(table)[:] = places.T.ravel()
         whole = np.eye(blocks * block)
         whole[:side, :side] = given
-        array_of(matrix)[places.ravel()] = _in_blocks(whole, block)
+        parts = whole.reshape(blocks, block, blocks, block).swapaxes(1, 2)
+        array_of(matrix)[places.ravel()] = parts.reshape(blocks * blocks, -1)
 
     async def find(me: Process, i: Any, j: Any) -> NDArray[np.int64]:
         """Where blocks lie."""
@@ -254,7 +255,8 @@ def lu(side: int, processes: int, seed: int = 0, block: int = BLOCK) -> SharedPr
         await me.compute()
 
     def check(run: Run) -> None:
-        found = _in_one(run.array(matrix)[places.ravel()], blocks, block)[:side, :side]
+        parts = run.array(matrix)[places.ravel()].reshape(blocks, blocks, block, block)
+        found = parts.swapaxes(1, 2).reshape(blocks * block, -1)[:side, :side]
         lower, upper = np.tril(found, -1) + np.eye(side), np.triu(found)
         error = np.abs(lower @ upper - given).max() / side
         check_result(error < LU_ERROR, "lu", f"L times U is off by {error:.1e}")
@@ -279,12 +281,3 @@ def _factor(block: NDArray[np.float64]) -> None:
     for k in range(len(block) - 1):
         block[k + 1 :, k] /= block[k, k]
         block[k + 1 :, k + 1 :] -= np.outer(block[k + 1 :, k], block[k, k + 1 :])
-
-
-def _in_blocks(matrix: NDArray[np.float64], block: int) -> NDArray[np.float64]:
-    many = len(matrix) // block
-    return matrix.reshape(many, block, many, block).swapaxes(1, 2).reshape(many * many, -1)
-
-
-def _in_one(blocks: NDArray[np.float64], many: int, block: int) -> NDArray[np.float64]:
-    return blocks.reshape(many, many, block, block).swapaxes(1, 2).reshape(many * block, -1)

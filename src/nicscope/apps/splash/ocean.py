@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.apps.splash.program import SharedProgram, check_result
-from nicscope.apps.svm.coherence import Layout, SharedArray
+from nicscope.apps.svm.memory import Layout, SharedArray
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
@@ -297,7 +297,8 @@ class Multigrid:
             await level.sought.exchange(me, 1 - colour)
             rhs = await level.rhs.values(me)
             sought = await level.sought.part(me)
-            change = _relax(sought, rhs, level.factor, _parity(me, level, colour))
+            part = level.sought.parts[me.number]
+            change = _relax(sought, rhs, level.factor, (part.top + part.left + colour) % 2)
             largest = max(largest, change)
             me.work(3 * sought.size)
         await me.acquire(ERROR_LOCK)
@@ -326,7 +327,9 @@ class Multigrid:
             before = np.full_like(rows, part.left - 1)
             sought[1:-1, 0] = await level.sought.points(me, rows, before)
         sought[1:, 1:] = await level.sought.values(me)
-        residual = _residual(sought, await level.rhs.values(me), level.factor)
+        rhs = (await level.rhs.values(me))[:-1, :-1]
+        around = sought[:-2, 1:-1] + sought[2:, 1:-1] + sought[1:-1, :-2] + sought[1:-1, 2:]
+        residual = (rhs - around + level.factor * sought[1:-1, 1:-1])[::2, ::2]  # at coarse points
         residual[0] *= part.top > 0  # on the edge there is none
         residual[:, 0] *= part.left > 0
         (await coarser.rhs.part(me))[1:-1, 1:-1] = 2 * _injected(
@@ -360,12 +363,6 @@ def _packed(by_level: Sequence[Partition]) -> list[list[int]]:
     return firsts
 
 
-def _parity(me: Process, level: Level, colour: int) -> int:
-    """Of a point's row and column in the process's part, if it has that colour in the whole."""
-    part = level.sought.parts[me.number]
-    return (part.top + part.left + colour) % 2
-
-
 def _relax(
     sought: NDArray[np.float64], rhs: NDArray[np.float64], factor: float, parity: int
 ) -> float:
@@ -387,17 +384,6 @@ def _relax(
         largest = max(largest, float(np.abs(new - sought[down, across]).max()))
         sought[down, across] = new
     return largest
-
-
-def _residual(
-    sought: NDArray[np.float64], rhs: NDArray[np.float64], factor: float
-) -> NDArray[np.float64]:
-    """At every second point of a part, from its border above and left on.
-
-    ``sought`` has a row above and a column left more than the part.
-    """
-    around = sought[:-2, 1:-1] + sought[2:, 1:-1] + sought[1:-1, :-2] + sought[1:-1, 2:]
-    return (rhs[:-1, :-1] - around + factor * sought[1:-1, 1:-1])[::2, ::2]
 
 
 def _weights(before: int, points: int, side: int) -> NDArray[np.float64]:
@@ -601,7 +587,8 @@ def ocean(
     async def laplacian(me: Process, source: str, target: str) -> None:
         await field[source].exchange(me)
         values = await field[source].values(me)
-        await put(me, target, _laplacian(values), inner=True)
+        around = values[:-2, 1:-1] + values[2:, 1:-1] + values[1:-1, :-2] + values[1:-1, 2:]
+        await put(me, target, (around - 4 * values[1:-1, 1:-1]) / RESOLUTION**2, inner=True)
         me.work(4 * values.size)
 
     async def jacobian(me: Process, first: str, second: str, target: str) -> None:
@@ -755,12 +742,6 @@ def _fields(layout: Layout, partition: Partition) -> dict[str, PartitionedGrid]:
         )
         for at, name in enumerate(FIELDS)
     }
-
-
-def _laplacian(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """At the inner points of a part."""
-    around = x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:]
-    return (around - 4 * x[1:-1, 1:-1]) / RESOLUTION**2
 
 
 def _jacobian(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:

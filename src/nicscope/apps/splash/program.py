@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.apps.svm.coherence import WORD, Layout, SharedArray
+from nicscope.apps.svm.memory import WORD, Layout, SharedArray
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from nicscope.apps.splash.program import SharedProgram, TaskQueues, at_once, check_result, shares
-from nicscope.apps.svm.coherence import Layout, SharedArray
+from nicscope.apps.svm.memory import Layout, SharedArray
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
@@ -167,7 +167,12 @@ async def hits_by_boxes(
         going, tops = going[enters], tops[enters]
         found = whole[tops]
         is_leaf = found["count"] > 0
-        _push(stack, height, going[~is_leaf], tops[~is_leaf], found[~is_leaf], rays.directions)
+        # Of both boxes below, the nearer one is on top.
+        on, first, second = going[~is_leaf], tops[~is_leaf] + 1, found["second"][~is_leaf]
+        back = rays.directions[on, found["axis"][~is_leaf]] < 0
+        stack[on, height[on]] = np.where(back, first, second)
+        stack[on, height[on] + 1] = np.where(back, second, first)
+        height[on] += 2
         leaves, on = found[is_leaf], going[is_leaf]
         inside = np.arange(LEAF_PRIMITIVES) < leaves["count"][:, None]
         tried = (leaves["first"][:, None] + np.arange(LEAF_PRIMITIVES))[inside].astype(np.int64)
@@ -175,7 +180,10 @@ async def hits_by_boxes(
         whole = await me.read_elements(primitives, tried)
         me.work(4 * len(tried))
         far = distances_to(whole[tried], rays.origins[on], rays.directions[on])
-        _keep_nearest(which, best, on, tried, far)
+        order = np.lexsort((tried, far))[::-1]  # the nearest is written last
+        order = order[far[order] < best[on[order]]]
+        best[on[order]] = far[order]
+        which[on[order]] = tried[order]
         if any_will_do:
             height[which != NOTHING] = 0
     return Hits(which, best)
@@ -194,37 +202,6 @@ def _enters(
     last = np.fmin.reduce(np.fmax(one, other), axis=1)
     entered: NDArray[np.bool_] = (first <= last) & (last >= 0) & (first <= best)
     return entered
-
-
-def _push(
-    stack: NDArray[np.int64],
-    height: NDArray[np.int64],
-    rays: NDArray[np.int64],
-    parents: NDArray[np.int64],
-    boxes: NDArray[Any],
-    directions: NDArray[np.float64],
-) -> None:
-    """Push both boxes that each ray enters, the nearer one on top."""
-    back = directions[rays, boxes["axis"]] < 0
-    nearer = np.where(back, boxes["second"], parents + 1)
-    further = np.where(back, parents + 1, boxes["second"])
-    stack[rays, height[rays]] = further
-    stack[rays, height[rays] + 1] = nearer
-    height[rays] += 2
-
-
-def _keep_nearest(
-    which: NDArray[np.int64],
-    best: NDArray[np.float64],
-    rays: NDArray[np.int64],
-    tried: NDArray[np.int64],
-    far: NDArray[np.float64],
-) -> None:
-    """Update each ray's nearest hit with the primitives just tested."""
-    order = np.lexsort((tried, far))[::-1]  # the nearest is written last
-    order = order[far[order] < best[rays[order]]]
-    best[rays[order]] = far[order]
-    which[rays[order]] = tried[order]
 
 
 def distances_to(

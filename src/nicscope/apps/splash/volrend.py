@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from nicscope.apps.splash.program import SharedProgram, TaskQueues, at_once, check_result, shares
-from nicscope.apps.svm.coherence import WORD, Layout, SharedArray
+from nicscope.apps.svm.memory import WORD, Layout, SharedArray
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:

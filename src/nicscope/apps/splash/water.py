@@ -10,7 +10,7 @@ import numpy as np
 
 from nicscope.apps.splash.ocean import cube, edges
 from nicscope.apps.splash.program import SharedProgram, check_result
-from nicscope.apps.svm.coherence import Layout, SharedArray
+from nicscope.apps.svm.memory import Layout, SharedArray
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
@@ -351,6 +351,13 @@ def check_motion(name: str, found: NDArray[np.void], sums: NDArray[np.float64], 
         )
 
 
+async def _add(me: Process, sums: SharedArray, place: int, share: float) -> None:
+    """Add a process's share of one of ``SUMS`` to that of all."""
+    await me.acquire(("sum", place))
+    (await me.write(sums))[place] += share
+    await me.release(("sum", place))
+
+
 STEPS = 3
 PAIR = 100  # accesses to shared elements for two molecules that reach each other
 ENTRIES_AT_ONCE = 1 << 20  # of a table of pairs
@@ -399,7 +406,7 @@ def water_nsquared(
         mine["charge"] = negative_charges(mine["terms"][:, PLACE])
         mine["terms"][:, FORCES] = inner_forces(mine["terms"][:, PLACE])
         me.work(300 * len(mine))
-        await add(me, VIRIAL, virial(mine["terms"][:, FORCES], mine["terms"][:, PLACE]))
+        await _add(me, sums, VIRIAL, virial(mine["terms"][:, FORCES], mine["terms"][:, PLACE]))
 
     async def reached(me: Process) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Numbers and sites of the process's molecules and all that come up to half behind."""
@@ -425,18 +432,13 @@ def water_nsquared(
             me.work(PAIR * len(first))
         begin = role(me.number, processes) * molecules
         (await me.write(partial, begin, begin + molecules))["forces"][:, :, :3] = total
-        await add(me, VIRIAL, virial(total[order], atoms_of(placed)))
+        await _add(me, sums, VIRIAL, virial(total[order], atoms_of(placed)))
         for number in order.tolist():
             await me.acquire(("molecule", number))
             (await me.write(held, number, number + 1))["terms"][0, FORCES] += total[number]
             await me.release(("molecule", number))
             me.work(18)
         await me.barrier()
-
-    async def add(me: Process, place: int, share: float) -> None:
-        await me.acquire(("sum", place))
-        (await me.write(sums))[place] += share
-        await me.release(("sum", place))
 
     async def potential(me: Process) -> None:
         mine = await own(me)
@@ -447,7 +449,7 @@ def water_nsquared(
         for first, second in _pairs(order, placed, len(mine), molecules, box.side, box.cutoff):
             share += pair_energy(placed[first], placed[second], box.side, box.cutoff)
             me.work(PAIR * len(first))
-        await add(me, POTENTIAL, share)
+        await _add(me, sums, POTENTIAL, share)
         await me.barrier()
 
     async def body(me: Process) -> None:
@@ -467,7 +469,7 @@ def water_nsquared(
             correct(mine["terms"])
             wrap(mine["terms"], box.side)
             me.work(200 * len(mine))
-            await add(me, KINETIC, kinetic_energy(mine["terms"]))
+            await _add(me, sums, KINETIC, kinetic_energy(mine["terms"]))
             await me.barrier()
         await potential(me)
 
@@ -575,7 +577,7 @@ def water_spatial(
         terms[:, FORCES] = inner_forces(terms[:, PLACE])
         held["terms"][rows] = terms
         me.work(300 * len(rows))
-        await add(me, VIRIAL, virial(terms[:, FORCES], terms[:, PLACE]))
+        await _add(me, sums, VIRIAL, virial(terms[:, FORCES], terms[:, PLACE]))
 
     async def around(
         me: Process, mine: list[NDArray[np.int64]]
@@ -611,7 +613,7 @@ def water_spatial(
                 held = await me.write_rows(links, felt)
                 held["terms"][felt, FORCES] += total
                 share += virial(on, atoms_of(here))
-        await add(me, VIRIAL, share)
+        await _add(me, sums, VIRIAL, share)
         await me.barrier()
 
     async def move(me: Process, mine: list[NDArray[np.int64]]) -> None:
@@ -628,7 +630,7 @@ def water_spatial(
         for at in np.flatnonzero(before != after).tolist():
             await unlink(me, int(rows[at]), int(before[at]))
             await put_first(me, int(rows[at]), int(after[at]))
-        await add(me, KINETIC, kinetic_energy(terms))
+        await _add(me, sums, KINETIC, kinetic_energy(terms))
 
     async def unlink(me: Process, row: int, cell: int) -> None:
         """Take a molecule out of a cell's list, in which others may have put some meanwhile."""
@@ -649,11 +651,6 @@ def water_spatial(
         (await me.write(cells, cell, cell + 1))["list"] = row + 1
         await me.release(("cell", cell))
 
-    async def add(me: Process, place: int, share: float) -> None:
-        await me.acquire(("sum", place))
-        (await me.write(sums))[place] += share
-        await me.release(("sum", place))
-
     async def potential(me: Process) -> None:
         mine = await own(me)
         rows = _joined(mine)
@@ -664,7 +661,7 @@ def water_spatial(
         await me.barrier()
         async for _, here, there in around(me, mine):  # each pair from both sides
             share += pair_energy(here, there, box.side, box.cutoff) / 2
-        await add(me, POTENTIAL, share)
+        await _add(me, sums, POTENTIAL, share)
         await me.barrier()
 
     async def body(me: Process) -> None:

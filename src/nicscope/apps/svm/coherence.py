@@ -1,411 +1,33 @@
-"""Coherence domains, whose processes share one copy of memory, and the protocol between them.
+"""The coherence protocol between domains: page faults, write notices, wires, and a run's record.
 
-A domain has arrays, twins and diffs; the protocol has page faults, write notices and wires.
+A run's record says what its processes asked of their network interface, and what each waited for.
 """
 
 from __future__ import annotations
 
-import contextlib
-import math
-from collections import Counter
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from nicscope.errors import SimulationError
-from nicscope.interfaces.programs import Gate
+from nicscope.apps.svm.memory import (
+    PAGE,
+    READABLE,
+    UNMAPPED,
+    WRITABLE,
+    Diff,
+    Domain,
+    Notices,
+    RemoteDomain,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from numpy.typing import DTypeLike, NDArray
+    from numpy.typing import NDArray
 
-    from nicscope.apps.svm.process import Lock, ProgramRecord, Records
-
-
-PAGE = 4096  # bytes
-WORD = 4  # bytes: what a diff tells apart
-
-
-@dataclass(frozen=True, eq=False)
-class SharedArray:
-    """An array in shared memory: ``first`` is its first byte in the shared address space."""
-
-    name: str
-    first: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    page_bytes: int
-
-    @cached_property
-    def byte_count(self) -> int:
-        """The array's length in bytes."""
-        return math.prod(self.shape) * self.dtype.itemsize
-
-    @cached_property
-    def row_elements(self) -> int:
-        """Of each of its rows."""
-        return math.prod(self.shape[1:])
-
-    def in_bytes(self, memory: NDArray[np.uint8]) -> NDArray[Any]:
-        """The array within ``memory``, a copy of the shared address space."""
-        part = memory.reshape(-1)[self.first : self.first + self.byte_count]
-        return part.view(self.dtype).reshape(self.shape)
-
-    def pages(self, begin: int, end: int) -> NDArray[np.int64]:
-        """The pages of its elements ``begin`` to ``end``, counted through all its axes."""
-        size = self.dtype.itemsize
-        first = (self.first + begin * size) // self.page_bytes
-        last = (self.first + end * size - 1) // self.page_bytes
-        return np.arange(first, last + 1, dtype=np.int64)
-
-    def pages_of_elements(self, elements: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The pages of some elements of its one axis, in that order, often more than once."""
-        size = self.dtype.itemsize
-        first = self.first + elements * size
-        if self.page_bytes % size == 0:  # none lies in two
-            return first // self.page_bytes
-        return np.stack([first, first + size - 1], axis=1).ravel() // self.page_bytes
-
-    def pages_of_each_row(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The pages of some of its rows, row by row."""
-        width = self.row_elements * self.dtype.itemsize
-        begins = self.first + rows * width
-        if self.page_bytes % width == 0 == self.first % width:  # none lies in two
-            return begins // self.page_bytes
-        first, last = begins // self.page_bytes, (begins + width - 1) // self.page_bytes
-        many = last - first + 1
-        within = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
-        return np.asarray(np.repeat(first, many) + within)
-
-    def pages_of_rows(self, rows: range, columns: range) -> NDArray[np.int64]:
-        """The pages of a block of a matrix, row by row; each once in a row."""
-        width = self.row_elements
-        runs = [self.pages(row * width + columns.start, row * width + columns.stop) for row in rows]
-        return np.concatenate(runs) if runs else np.empty(0, np.int64)
-
-
-class Layout:
-    """Arrays one after the other, each page aligned."""
-
-    def __init__(self, page_bytes: int = PAGE) -> None:
-        if page_bytes < WORD or page_bytes & (page_bytes - 1):
-            raise SimulationError(f"a page has a power of two of bytes, not {page_bytes}")
-        self.page_bytes = page_bytes
-        self.arrays: dict[str, SharedArray] = {}
-        self._used = 0
-
-    @property
-    def pages(self) -> int:
-        """The number of pages."""
-        return -(-self._used // self.page_bytes)
-
-    def array(
-        self, name: str, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64
-    ) -> SharedArray:
-        """Add an array; it is initially zero.
-
-        Errors: ``SimulationError`` for a name twice, no elements, or elements of no whole words.
-        """
-        kind = np.dtype(dtype)
-        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-        if name in self.arrays:
-            raise SimulationError(f"there is a shared array {name!r} already")
-        if not sizes or min(sizes) < 1:
-            raise SimulationError(f"shared array {name!r}: shape {sizes} has no elements")
-        if kind.itemsize % WORD or kind.hasobject:
-            raise SimulationError(
-                f"shared array {name!r}: elements of {kind} are not whole words of {WORD} bytes"
-            )
-        first = self.pages * self.page_bytes
-        made = SharedArray(name, first, sizes, kind, self.page_bytes)
-        self.arrays[name] = made
-        self._used = first + made.byte_count
-        return made
-
-
-RUN_HEAD = 8  # bytes of a message for each run of words: where it begins, and how many
-
-
-class Diff(NamedTuple):
-    """A diff for a page's home: ``words`` of the page, ascending, and their new ``values``."""
-
-    page: int
-    words: NDArray[np.int64]
-    values: NDArray[np.uint32]
-    pid: int = 0  # on its node, of the process that wrote them
-
-    @property
-    def first_byte(self) -> int:
-        """The offset of its first word in the page."""
-        return int(self.words[0]) * WORD
-
-    @property
-    def message_bytes(self) -> int:
-        """Its size as a message: each word, and a header for each run of words."""
-        runs = 1 + int(np.count_nonzero(np.diff(self.words) != 1))
-        return WORD * len(self.words) + RUN_HEAD * runs
-
-    def apply(self, memory: NDArray[np.uint8]) -> None:
-        """Apply the diff to ``memory``, whose rows are pages."""
-        self.apply_to(memory[self.page])
-
-    def apply_to(self, copy: NDArray[np.uint8]) -> None:
-        """Apply the diff to a copy of its page."""
-        copy.view(np.uint32)[self.words] = self.values
-
-
-def diff_of(
-    page: int,
-    copy: NDArray[np.uint8],
-    twin: NDArray[np.uint8],
-    mask: NDArray[np.bool_] | None = None,
-    pid: int = 0,
-) -> Diff | None:
-    """The words of ``copy`` that differ from ``twin``, within ``mask``; None if there are none.
-
-    ``mask``: the words that count, which ``pid`` may have written; None: all.
-    """
-    now = copy.view(np.uint32)
-    differs = now != twin.view(np.uint32)
-    words = np.flatnonzero(differs if mask is None else differs & mask)
-    return Diff(page, words, now[words], pid) if len(words) else None
-
-
-CLOSED = -1
-
-
-class Written:
-    """The words that each process has written of each page, away from the page's home.
-
-    A node's processes share one copy, so a twin alone cannot tell which of them wrote a word.
-    """
-
-    def __init__(self, processes: int, pages: int, page_bytes: int) -> None:
-        self._masks_of = np.full((processes, pages), CLOSED, np.int32)
-        self._masks = np.zeros((1, page_bytes // WORD), np.bool_)
-        self._free = [0]
-
-    def open(self, process: int, page: int) -> None:
-        """Begin to track a process's writes to a page."""
-        if not self._free:
-            many = len(self._masks)
-            self._free += range(many, 2 * many)
-            self._masks = np.concatenate([self._masks, np.zeros_like(self._masks)])
-        self._masks_of[process, page] = self._free.pop()
-
-    def close(self, process: int, page: int) -> NDArray[np.bool_]:
-        """End tracking a process's writes to a page; the words that it may have written."""
-        place = self._masks_of[process, page]
-        mask: NDArray[np.bool_] = self._masks[place].copy()
-        self._masks[place] = False
-        self._masks_of[process, page] = CLOSED
-        self._free.append(int(place))
-        return mask
-
-    def add_bytes(self, process: int, begin: int, end: int) -> None:
-        """Mark bytes ``begin`` to ``end`` of the address space as written."""
-        words = self._masks.shape[1]
-        first, last = begin // WORD, -(-end // WORD)
-        pages = self._masks_of[process, first // words : (last - 1) // words + 1]
-        for index in np.flatnonzero(pages != CLOSED).tolist():
-            base = (first // words + index) * words
-            self._masks[pages[index], max(0, first - base) : last - base] = True
-
-    def add_items(self, process: int, begins: NDArray[np.int64], size: int) -> None:
-        """Mark items of ``size`` bytes that begin at ``begins`` as written."""
-        if len(self._free) == len(self._masks):  # nobody writes anything away from its home
-            return
-        words = self._masks.shape[1]
-        each = size // WORD
-        if each > words:  # more than two pages each
-            for begin in begins.tolist():
-                self.add_bytes(process, begin, begin + size)
-            return
-        firsts = begins // WORD
-        lasts = firsts + each - 1
-        masks = self._masks_of[process]
-        is_open = (masks[firsts // words] != CLOSED) | (masks[lasts // words] != CLOSED)
-        every = (firsts[is_open, None] + np.arange(each)).ravel()
-        places = masks[every // words]
-        is_open = places != CLOSED
-        self._masks[places[is_open], every[is_open] % words] = True
-
-
-UNMAPPED, READABLE, WRITABLE = 0, 1, 2  # how a process has a page
-POISON = 0xA5  # what lies in copies that are out of date
-
-
-class RemoteDomain(NamedTuple):
-    """A remote domain, of which only the location is known here."""
-
-    number: int
-    node: int
-
-    @property
-    def coming(self) -> dict[int, Gate]:
-        """Pages in flight there, which are not known here."""
-        return {}
-
-
-class Domain:
-    """A node whose processes share memory, or a single process."""
-
-    def __init__(
-        self,
-        number: int,
-        node: int,
-        processes: Sequence[int],
-        protocol_pid: int,
-        shape: tuple[int, int],
-    ) -> None:
-        """``processes`` of the whole program; ``shape``: how many pages of how many bytes.
-
-        ``protocol_pid``: of the process of its node that answers for it when its own do not.
-        """
-        pages, page_bytes = shape
-        self.number = number
-        self.node = node
-        self.protocol_pid = protocol_pid
-        self.local = {process: place for place, process in enumerate(processes)}
-        self.memory = np.zeros((pages, page_bytes), np.uint8)
-        self._arrays: dict[SharedArray, NDArray[Any]] = {}
-        self.is_valid = np.zeros(pages, np.bool_)
-        self.mapped = np.zeros((len(processes), pages), np.uint8)
-        self.outdated = np.zeros(pages, np.int64)  # how often its copy has been
-        self.twins: dict[int, NDArray[np.uint8]] = {}
-        self.written = Written(len(processes), pages, page_bytes)
-        self.coming: dict[int, Gate] = {}  # pages on their way here; open when they are here
-        self.leaving: dict[int, Gate] = {}  # pages whose diffs are on their way home
-        self._diffs: Counter[int] = Counter()  # on their way, by page
-        self.updated_at_home: set[int] = (
-            set()
-        )  # pages of its own in which it knows of others' words
-        self.unannounced: set[int] = set()  # written, at home by now, and not in a notice yet
-
-    def array(self, array: SharedArray) -> NDArray[Any]:
-        """A shared array as its copy has it; nobody may change how the view is used."""
-        found = self._arrays.get(array)
-        if found is None:
-            found = self._arrays[array] = array.in_bytes(self.memory)
-        return found
-
-    def make_writable(self, process: int, page: int, *, at_home: bool) -> None:
-        """Make a page writable for a process; keep a twin of it, except at its home."""
-        place = self.local[process]
-        self.mapped[place, page] = WRITABLE
-        if not at_home:
-            self.written.open(place, page)
-            if page not in self.twins:
-                self.twins[page] = self.memory[page].copy()
-
-    def write_protect(self, page: int, process: int) -> Diff | None:
-        """Write-protect a page for a process; the diff since its twin.
-
-        Whoever else writes it goes on, against a twin that has these words.
-        """
-        place = self.local[process]
-        if self.mapped[place, page] != WRITABLE:
-            return None
-        self.mapped[place, page] = READABLE
-        twin = self.twins[page]
-        mask = self.written.close(place, page)
-        if not (self.mapped[:, page] == WRITABLE).any():
-            mask[:] = True  # the last of them leaves nothing behind
-            del self.twins[page]
-        found = diff_of(page, self.memory[page], twin, mask, self.pid_of(process))
-        if found is not None:
-            found.apply_to(twin)
-        return found
-
-    @contextlib.contextmanager
-    def awaiting(self, page: int) -> Iterator[Gate]:
-        """Mark the page as in flight within the block; the domain's other processes wait for it."""
-        gate = self.coming[page] = Gate()
-        try:
-            yield gate
-        finally:
-            del self.coming[page]
-            gate.open()
-
-    def write_protect_home(self, pages: NDArray[np.int64], rows: Sequence[int]) -> None:
-        """Write-protect ``pages`` of this home for the processes of ``rows``."""
-        for row in rows:
-            mine = pages[self.mapped[row, pages] == WRITABLE]
-            self.mapped[row, mine] = READABLE
-            self.unannounced.update(mine.tolist())
-
-    def used(self, pages: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of ``pages`` of which the domain has a copy, or one in flight."""
-        is_used = self.is_valid[pages]
-        if self.coming:
-            is_used |= np.isin(pages, list(self.coming))
-        return pages[is_used]
-
-    def leave(self, page: int) -> None:
-        """Count a diff of the page that is in flight to its home."""
-        self._diffs[page] += 1
-        self.leaving.setdefault(page, Gate())
-
-    def arrive(self, page: int) -> None:
-        """Count a diff of the page that has arrived at its home."""
-        self.unannounced.add(page)
-        self._diffs[page] -= 1
-        if not self._diffs[page]:
-            del self._diffs[page]
-            self.leaving.pop(page).open()
-
-    def pid_of(self, process: int) -> int:
-        """The process's pid on its node, where the protocol's pid follows the program's."""
-        return process % self.protocol_pid
-
-    @property
-    def processes(self) -> list[int]:
-        """The global numbers of its processes."""
-        return list(self.local)
-
-    def invalidate_copy(self, page: int) -> None:
-        """Invalidate the domain's copy of the page."""
-        assert page not in self.twins, "what was written in it would be lost"
-        self.outdated[page] += 1
-        self.is_valid[page] = False
-        self.mapped[:, page] = UNMAPPED
-        self.memory[page] = POISON
-
-
-class Notices:
-    """Write notices.  A clock is, for each domain, how many of its intervals one knows."""
-
-    def __init__(self, domains: int) -> None:
-        self.clocks = np.zeros((domains, domains), np.int64)
-        self._intervals: list[list[NDArray[np.int64]]] = [[] for _ in range(domains)]
-        self._forgotten = np.zeros(domains, np.int64)  # intervals that everybody knows
-
-    def end_interval(self, domain: int, pages: Iterable[int]) -> None:
-        """Close ``domain``'s interval with the pages that it wrote, unless there are none."""
-        written = np.array(sorted(pages), np.int64)
-        if len(written):
-            self._intervals[domain].append(written)
-            self.clocks[domain, domain] += 1
-
-    def learn(self, domain: int, clock: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Advance ``domain``'s knowledge to ``clock``; the pages that others wrote, ascending."""
-        news = [np.empty(0, np.int64)]
-        for writer, (known, told) in enumerate(zip(self.clocks[domain], clock, strict=True)):
-            if writer != domain and told > known:
-                gone = self._forgotten[writer]
-                news += self._intervals[writer][known - gone : told - gone]
-        self.clocks[domain] = np.maximum(self.clocks[domain], clock)
-        return np.unique(np.concatenate(news))
-
-    def forget(self) -> None:
-        """Discard intervals that every domain knows."""
-        known = self.clocks.min(axis=0)
-        for writer, intervals in enumerate(self._intervals):
-            del intervals[: int(known[writer] - self._forgotten[writer])]
-        self._forgotten = known
+    from nicscope.interfaces.programs import Gate
 
 
 class Caller(NamedTuple):
@@ -432,18 +54,252 @@ class Costs(NamedTuple):
     barrier: float = 120.0
 
 
-class Wire(Protocol):
+SHARED_BASE = 1 << 32  # virtual address of shared memory, in every process
+CONTROL_BASE = 1 << 20  # of the page from which requests are sent, always resident
+REQUEST_BYTES = 32
+SEND, WRITE, READ = 0, 1, 4  # codes of a trace's operations
+
+COLUMNS = {
+    "time_ns": np.int64,
+    "node": np.int32,
+    "pid": np.int32,
+    "op": np.uint8,
+    "address": np.uint64,
+    "length": np.uint32,
+    "peer": np.int32,
+    "initial": np.bool_,  # the first distribution of what stood there before the processes
+}
+
+
+class Records:
+    """Rows of a request trace, and counts of events."""
+
+    def __init__(self, program: ProgramRecord, page_bytes: int = PAGE) -> None:
+        self.program = program
+        self._page_bytes = page_bytes
+        self._rows: list[tuple[int, int, int, int, int, int, int, bool]] = []
+        self.fetches = 0
+        self.initial_copies = 0
+        self.diffs = 0
+        self.diff_bytes = 0
+
+    def fetch(
+        self, caller: Caller, page: int, home: Domain | RemoteDomain, *, is_initial: bool
+    ) -> None:
+        """Record a fetch: a request sent from the control page, and a read into the page."""
+        self.initial_copies += is_initial
+        self.fetches += not is_initial
+        to = (home.node, is_initial)
+        self._add(caller, SEND, CONTROL_BASE, REQUEST_BYTES, *to)
+        self._add(caller, READ, self._address(page), self._page_bytes, *to)
+        self.program.fetch(caller, page, home, is_initial=is_initial)
+
+    def deposit(self, caller: Caller, diff: Diff, home: Domain | RemoteDomain) -> None:
+        """Record a diff's write to its page's home, from where its first word lies.
+
+        Its row ends with the page at the latest: heads of runs are no memory of the page's.
+        """
+        self.diffs += 1
+        self.diff_bytes += diff.message_bytes
+        length = min(diff.message_bytes, self._page_bytes - diff.first_byte)
+        address = self._address(diff.page) + diff.first_byte
+        writer = caller._replace(pid=diff.pid)
+        self._add(writer, WRITE, address, length, home.node, False)
+        self.program.deposit(caller, diff, home)
+
+    def columns(self) -> dict[str, NDArray[np.generic]]:
+        """The rows, rising in time."""
+        rows = sorted(self._rows, key=lambda row: row[0])
+        held = [*zip(*rows, strict=True)] or [()] * len(COLUMNS)
+        return {
+            name: np.array(values, kind)
+            for (name, kind), values in zip(COLUMNS.items(), held, strict=True)
+        }
+
+    def _address(self, page: int) -> int:
+        return SHARED_BASE + page * self._page_bytes
+
+    def _add(
+        self, caller: Caller, op: int, address: int, length: int, peer: int, is_initial: bool
+    ) -> None:
+        time_ns = round(caller.endpoint.now_us * 1000)
+        node, pid = caller.domain.node, caller.pid
+        self._rows.append((time_ns, node, pid, op, address, length, peer, is_initial))
+
+
+NS_PER_US = 1000
+# What is not in it, for whoever reads what is.
+LEFT_OUT = [
+    "which pages are fetched and which diffs deposited are as recorded; only times change",
+    "the order in which processes ask for a lock is as recorded",
+    "making a diff and applying it takes no time of the CPU",
+    "write notices are no bytes of locks and barriers",
+]
+
+Place: TypeAlias = "tuple[int, int]"  # a process, and a row's place among its rows
+
+
+class ProgramRow(NamedTuple):
+    """One operation of a process; ``operation`` is named as in program traces."""
+
+    operation: str
+    peer: int = -1  # the node at the other end
+    address: int = 0  # in shared memory
+    length: int = 0  # bytes
+    name: int = 0  # of a lock
+    duration_ns: int = 0
+    after: tuple[int, ...] | None = None  # own rows that must have ended; None: the one before
+    after_others: tuple[Place, ...] = ()  # others' rows that must have ended
+    after_start_others: tuple[Place, ...] = ()  # others' rows that must have begun
+
+
+@dataclass
+class _RowSequence:
+    """Successive rows of a process."""
+
+    process: int
+    last: int | None = None  # place of the newest
+    waits: list[Place] = field(default_factory=list)  # for what its next row does too
+
+
+class ProgramRecord:
+    """Program trace rows of every process of a run."""
+
+    def __init__(
+        self, processes_of_node: int, page_bytes: int = PAGE, *, with_initial: bool = False
+    ) -> None:
+        """``with_initial``: also the first distribution of what stood there before them."""
+        self._each = processes_of_node
+        self._page_bytes = page_bytes
+        self.with_initial = with_initial
+        self._rows: dict[int, list[ProgramRow]] = {}
+        self._strands: dict[Caller, _RowSequence] = {}
+        self._carriers: dict[Gate, list[Place]] = {}  # rows after which a gate opens
+        self._locks: dict[object, int] = {}  # numbers of their names
+        self._asked: dict[int, Place] = {}  # who asked last, by lock
+
+    def rows_of(self, process: int) -> list[ProgramRow]:
+        """The rows of a process, by its global number."""
+        return self._rows.get(process, [])
+
+    def compute(self, caller: Caller, microseconds: float) -> None:
+        """Record computing; adjacent computing is merged into one row."""
+        strand, duration = self._strand(caller), round(microseconds * NS_PER_US)
+        rows = self._rows.setdefault(strand.process, [])
+        is_newest = strand.last is not None and strand.last == len(rows) - 1
+        if is_newest and not strand.waits and rows[-1].operation == "compute":
+            last = rows[-1]
+            rows[-1] = ProgramRow(*last[:5], last.duration_ns + duration, *last[6:])
+        else:
+            self._add(strand, ProgramRow("compute", duration_ns=duration))
+
+    def fetch(
+        self, caller: Caller, page: int, home: Domain | RemoteDomain, *, is_initial: bool
+    ) -> None:
+        """Record that the caller fetches a page from its home."""
+        if self.with_initial or not is_initial:
+            at = page * self._page_bytes
+            row = ProgramRow("fetch", peer=home.node, address=at, length=self._page_bytes)
+            self._add(self._strand(caller), row)
+
+    def deposit(self, caller: Caller, diff: Diff, home: Domain | RemoteDomain) -> None:
+        """Record that the caller writes a diff to its page's home, as in a request trace."""
+        address = diff.page * self._page_bytes + diff.first_byte
+        length = min(diff.message_bytes, self._page_bytes - diff.first_byte)
+        row = ProgramRow("deposit", peer=home.node, address=address, length=length)
+        self._add(self._strand(caller), row)
+
+    def ask(self, caller: Caller, lock: object) -> None:
+        """Record that the caller requests a lock that others requested before."""
+        name = self._locks.setdefault(lock, len(self._locks))
+        before = self._asked.get(name)
+        strand = self._strand(caller)
+        is_others = before is not None and before[0] != strand.process
+        behind = (before,) if is_others and before is not None else ()
+        self._add(strand, ProgramRow("lock", name=name, after_start_others=behind))
+        self._asked[name] = self._newest(strand)
+
+    def let_go(self, caller: Caller, lock: object) -> None:
+        """Record that the caller releases a lock."""
+        self._add(self._strand(caller), ProgramRow("unlock", name=self._locks[lock]))
+
+    def meet(self, caller: Caller) -> None:
+        """Record that the caller arrives at the barrier."""
+        self._add(self._strand(caller), ProgramRow("barrier"))
+
+    def opens(self, caller: Caller, gate: Gate) -> None:
+        """Record that the caller's last row is what others wait for at ``gate``."""
+        strand = self._strand(caller)
+        if strand.last is not None:
+            self._carriers.setdefault(gate, []).append(self._newest(strand))
+
+    def passed(self, caller: Caller, gate: Gate) -> None:
+        """Record that the caller has waited at ``gate``."""
+        strand = self._strand(caller)
+        strand.waits += self._carriers.get(gate, [])
+
+    def begin_on_behalf(self, caller: Caller, asking: Caller) -> None:
+        """Attribute the caller's rows from now on to ``asking``, which waits for them."""
+        of = self._strand(asking)
+        number = caller.domain.processes[0]
+        waits = [] if of.last is None else [self._newest(of)]
+        self._strands[caller] = _RowSequence(number, None, waits)
+
+    def end_on_behalf(self, caller: Caller, asking: Caller) -> None:
+        """Record that ``asking`` has waited for what ``caller`` did for it."""
+        strand = self._strands.pop(caller)
+        if strand.last is not None:
+            self._strand(asking).waits.append(self._newest(strand))
+
+    def _strand(self, caller: Caller) -> _RowSequence:
+        number = caller.domain.node * self._each + caller.pid
+        return self._strands.setdefault(caller, _RowSequence(number))
+
+    def _newest(self, strand: _RowSequence) -> Place:
+        assert strand.last is not None
+        return strand.process, strand.last
+
+    def _add(self, strand: _RowSequence, row: ProgramRow) -> None:
+        rows = self._rows.setdefault(strand.process, [])
+        own = {place for process, place in strand.waits if process == strand.process}
+        own |= set() if strand.last is None else {strand.last}
+        others = sorted({each for each in strand.waits if each[0] != strand.process})
+        usual = {len(rows) - 1} if rows else set()
+        after = None if own == usual else tuple(sorted(own))
+        rows.append(ProgramRow(*row[:6], after, tuple(others), row.after_start_others))
+        strand.last, strand.waits = len(rows) - 1, []
+
+
+class Waiter(NamedTuple):
+    """A process that waits for a lock, and its gate."""
+
+    process: int
+    domain: int
+    gate: Gate
+
+
+class Lock:
+    """A lock with a first-in first-out queue of waiters."""
+
+    def __init__(self) -> None:
+        self.holder: int | None = None
+        self.domain: int | None = None  # that had it last
+        # What who has it next has to know; None while that is still the last domain's own affair.
+        self.clock: NDArray[np.int64] | None = None
+        self.waiting: list[Waiter] = []
+
+
+class Wire(ABC):
     """A transport for pages and diffs."""
 
-    async def open(self, caller: Caller) -> None:
-        """Prepare the caller's process to send and to be reached."""
-
+    @abstractmethod
     async def claim(self, caller: Caller, page: int) -> int:
         """Make the caller's domain the home of ``page`` if none is; returns the home."""
 
-    def settle(self, caller: Caller, page: int) -> None:
+    def settle(self, caller: Caller, page: int) -> None:  # noqa: B027 - some need not tell
         """Allow others to fetch ``page``, now that the caller's domain, its home, has it."""
 
+    @abstractmethod
     async def fetch(
         self, caller: Caller, page: int, home: Domain | RemoteDomain, *, is_initial: bool = False
     ) -> None:
@@ -452,35 +308,27 @@ class Wire(Protocol):
         ``is_initial``: as its creator has it, to whoever is its home from now on.
         """
 
+    @abstractmethod
     async def deposit(self, caller: Caller, diff: Diff, home: Domain | RemoteDomain) -> None:
         """Apply ``diff`` at its page's home."""
 
-    def publish(self, caller: Caller, page: int) -> None:
-        """Make the caller's writes to a page of its own domain visible to fetches."""
+    def agree(self, caller: Caller, page: int) -> None:  # noqa: B027 - likewise
+        """Make writes to a page of the caller's domain visible to fetches, and diffs to it here.
 
-    def accept(self, caller: Caller, page: int) -> None:
-        """Make diffs that arrived for a page of the caller's domain visible to the caller."""
-
-    async def spend(self, caller: Caller, microseconds: float) -> None:
-        """Advance the caller's time."""
+        Where fetches read the domain's copy itself there is nothing to do.
+        """
 
 
-class LogicalWire:
+class LogicalWire(Wire):
     """Transfers everything at once, after its cost; and records the requests."""
 
     def __init__(self, costs: Costs, records: Records) -> None:
         self._costs = costs
         self._records = records
 
-    async def open(self, caller: Caller) -> None:
-        """Does nothing."""
-
     async def claim(self, caller: Caller, page: int) -> int:  # noqa: ARG002 - whichever it is
-        """Does nothing: homes are global knowledge here."""
+        """The caller's domain: homes are global knowledge here."""
         return caller.domain.number
-
-    def settle(self, caller: Caller, page: int) -> None:
-        """Others see that a page is on its way."""
 
     async def fetch(
         self, caller: Caller, page: int, home: Domain | RemoteDomain, *, is_initial: bool = False
@@ -497,16 +345,6 @@ class LogicalWire:
         assert isinstance(home, Domain)
         await caller.endpoint.sleep(self._costs.diff)
         diff.apply(home.memory)
-
-    def publish(self, caller: Caller, page: int) -> None:
-        """Does nothing: fetches read the domain's copy itself."""
-
-    def accept(self, caller: Caller, page: int) -> None:
-        """Does nothing, as ``publish``."""
-
-    async def spend(self, caller: Caller, microseconds: float) -> None:
-        """Advance the caller's time."""
-        await caller.endpoint.sleep(microseconds)
 
 
 NO_HOME = -1
@@ -541,10 +379,6 @@ class Coherence:
         self._record = record
         self._is_eager = is_eager
 
-    async def open(self, caller: Caller) -> None:
-        """Prepare the caller's process to send and to be reached, before any other operation."""
-        await self._wire.open(caller)
-
     async def have(self, caller: Caller, process: int, page: int, least: int) -> None:
         """Make a page readable, or writable, for a process: page faults until it is."""
         domain = caller.domain
@@ -578,7 +412,7 @@ class Coherence:
     async def _serve(self, caller: Caller, microseconds: float) -> None:
         """Charge the caller's CPU for a local page fault."""
         self._record.compute(caller, microseconds)
-        await self._wire.spend(caller, microseconds)
+        await caller.endpoint.sleep(microseconds)
 
     async def ensure_home_writable(
         self, caller: Caller, process: int, pages: NDArray[np.int64]
@@ -637,7 +471,7 @@ class Coherence:
         written = np.flatnonzero((domain.mapped[rows] == WRITABLE).any(axis=0))
         at_home = self.homes[written] == domain.number
         for page in written[at_home].tolist():
-            self._wire.publish(caller, page)
+            self._wire.agree(caller, page)
         domain.write_protect_home(written[at_home], rows)
         for page in written[~at_home].tolist():
             for process in of:
@@ -681,9 +515,9 @@ class Coherence:
         """Acquire semantics: apply the write notices of the last holder of ``lock``."""
         domain = caller.domain
         if lock.domain in (None, domain.number):
-            await self._wire.spend(caller, self._costs.local_lock)
+            await caller.endpoint.sleep(self._costs.local_lock)
         else:
-            await self._wire.spend(caller, self._costs.remote_lock)
+            await caller.endpoint.sleep(self._costs.remote_lock)
             if lock.clock is None:  # its last domain has kept to itself what it wrote
                 behind = self.here[lock.domain]
                 there = Caller(caller.endpoint, behind, behind.protocol_pid)
@@ -706,14 +540,15 @@ class Coherence:
         Else that waits until one does: an interval ends when a lock moves, not when it is let go.
         """
         lock.clock = None
-        if lock.leaves_domain or self._is_eager:
+        leaves_domain = lock.waiting and lock.waiting[0].domain != lock.domain
+        if leaves_domain or self._is_eager:
             await self.flush(caller)
             lock.clock = self._notices.clocks[caller.domain.number].copy()
 
     def accept(self, caller: Caller) -> None:
         """Make diffs that arrived at the caller's homes and are known by notices visible."""
         for page in sorted(caller.domain.updated_at_home):
-            self._wire.accept(caller, page)
+            self._wire.agree(caller, page)
         caller.domain.updated_at_home.clear()
 
     def meet(self, everything: NDArray[np.int64] | None = None) -> None:

@@ -28,7 +28,7 @@ from nicscope.drivers.simulate.records import (
     UNPIN,
 )
 from nicscope.errors import one_line
-from nicscope.frames import awaited, entries, is_ours, is_own, own_entry, place
+from nicscope.tracebacks import awaited, entries, is_ours, is_own, own_entry, place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

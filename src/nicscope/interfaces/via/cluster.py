@@ -17,8 +17,7 @@ from nicscope.config.design import (
     Way,
     chosen_design,
 )
-from nicscope.config.machine import MACHINE, OF_VIA, VIA_COSTS
-from nicscope.config.platform import MIDDLE, load_platform
+from nicscope.config.platform import MACHINE, MIDDLE, OF_VIA, VIA_COSTS, load_platform
 from nicscope.drivers.simulate.bus.state import ON_NIC, machine_parameters, word_of
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
 from nicscope.errors import SimulationError, did_you_mean
@@ -48,8 +47,7 @@ if TYPE_CHECKING:
 
     from nicscope.config.costs import UnitCost
     from nicscope.config.design import Delivery, Design
-    from nicscope.config.machine import Parameter
-    from nicscope.config.platform import Platform
+    from nicscope.config.platform import Parameter, Platform
     from nicscope.drivers.simulate.ports.build import Setup
     from nicscope.drivers.simulate.process import Simulation
     from nicscope.fabric.topology import Topology

@@ -1,4 +1,8 @@
-"""Importers of LLM serving traces: Mooncake's with blocks, Azure's and BurstGPT's with tokens."""
+"""Importers of LLM serving traces: Mooncake's with blocks, Azure's and BurstGPT's with tokens.
+
+Their requests are those of one NIC next to a pool of KV cache blocks in host memory, whose layout
+says how transfers are split.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +14,22 @@ import numpy as np
 import pyarrow as pa
 
 from nicscope.errors import TraceError, one_line
+from nicscope.kernel.decorators import kernel
 from nicscope.traces.files import ByteSource
-from nicscope.traces.imported import Choices, Imported, filled, numbered
-from nicscope.traces.kv_pool import BLOCK_TOKENS, KvChoices, Pool, place
+from nicscope.traces.imported import (
+    BLOCK_TOKENS,
+    PAGE_TOKENS,
+    Choices,
+    Imported,
+    KvChoices,
+    filled,
+    numbered,
+)
 from nicscope.traces.schema import Op, TraceMetadata
-from nicscope.traces.tables import Layout, check_width, line_of, names_in, parse_block
+from nicscope.traces.tables import Layout, check_width, line_of, names_in, parsed_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
 
     from numpy.typing import NDArray
 
@@ -26,6 +37,154 @@ if TYPE_CHECKING:
     from nicscope.traces.files import Watch
 
     Reader = Callable[[Input, KvChoices | None, Watch | None], "Served"]
+
+
+BASE = 1 << 40  # address of the first region
+ALIGNED = 1 << 30  # bytes: regions share no page of any size
+_LONGEST = (1 << 32) - 1  # bytes of a request
+
+
+class Pool:
+    """A pool's memory at one rank: turns block slots into the requests that transfer them."""
+
+    def __init__(self, kv: KvChoices, used: int) -> None:
+        """As large as ``kv`` says, or as ``used`` blocks need.
+
+        Errors: ``TraceError`` if a run is longer than a request can be, or does not divide.
+        """
+        slots = used if kv.blocks is None else kv.blocks
+        self.block_bytes = kv.token_bytes * kv.block_tokens
+        is_whole = kv.layout == "block"
+        regions = 1 if is_whole else kv.regions
+        pages = kv.block_tokens // PAGE_TOKENS  # of a block in each region
+        if is_whole:
+            run, runs = self.block_bytes, 1
+        else:
+            run, rest = divmod(kv.token_bytes * PAGE_TOKENS, regions)
+            if rest:
+                raise TraceError(
+                    f"{kv.token_bytes} bytes of a token do not divide by {regions} regions"
+                )
+            runs = regions * pages
+        if kv.slice_bytes is None and run > _LONGEST:
+            raise TraceError(f"a block of {run:,} bytes is too long for one request; give --slice")
+        self._run = run
+        self._offsets, self._lengths = _slices(run, kv.slice_bytes)
+        self.requests_of_block = runs * len(self._lengths)
+        self.region_bytes = slots * self.block_bytes // regions
+        apart = -(-self.region_bytes // ALIGNED) * ALIGNED
+        self.starts = BASE + np.arange(regions, dtype=np.int64) * apart  # of each region
+        self._pages: NDArray[np.int64] | None = None  # of each slot, where regions have them
+        if not is_whole:
+            rng = np.random.default_rng(kv.seed)
+            self._pages = rng.permutation(slots * pages).reshape(slots, pages)
+
+    def requests(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+        """Address and length of each request for the blocks in ``slots``, in order of issue.
+
+        Layer by layer a block's pages of one region come together, in the order of its tokens.
+        """
+        if self._pages is None:
+            runs = self.starts[0] + slots * self._run
+        else:
+            pages = self._pages[slots]  # (blocks, pages)
+            runs = self.starts[None, :, None] + pages[:, None, :] * self._run
+        address = (runs.reshape(-1, 1) + self._offsets).reshape(-1)
+        lengths = np.tile(self._lengths, runs.size)
+        return address.astype(np.uint64), lengths
+
+
+def _slices(run: int, size: int | None) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """Offset and length of each piece of a run of bytes.
+
+    What remains joins the piece before it if it is at most a quarter of one (Mooncake, transfer
+    engine: 64 KiB, and a remainder of 16 KiB).
+    """
+    if size is None or run <= size:
+        return np.zeros(1, np.int64), np.array([run], np.uint32)
+    many, rest = divmod(run, size)
+    lengths = [size] * many
+    if rest > size // 4:
+        lengths.append(rest)
+    else:
+        lengths[-1] += rest
+    return np.arange(len(lengths), dtype=np.int64) * size, np.array(lengths, np.uint32)
+
+
+NOWHERE = -1
+
+
+class Placed(NamedTuple):
+    """The slot of each block reference, and whether it was a hit."""
+
+    slots: NDArray[np.int64]  # of the pool, by reference
+    found: NDArray[np.int64]  # blocks at the front of each request that the pool held
+    evicted: int
+    used: int  # slots that were ever filled
+
+
+@kernel
+def place_blocks(firsts, blocks, capacity, newer, older, slot_of, slots, found):
+    """Fill ``slots`` and ``found``; returns blocks evicted and slots used.
+
+    ``firsts``: where each request's blocks begin, and their end.  By block: ``slot_of``, filled
+    with ``NOWHERE``, and ``newer`` and ``older``, whose further last row closes the ring.
+    """
+    ends = slot_of.size  # stands between the newest and the oldest
+    newer[ends] = ends
+    older[ends] = ends
+    used, evicted = 0, 0
+    for request in range(firsts.size - 1):
+        first, last = firsts[request], firsts[request + 1]
+        run = first
+        while run < last and slot_of[blocks[run]] != NOWHERE:
+            run += 1
+        found[request] = run - first
+        for reference in range(first, last):
+            block = blocks[reference]
+            if slot_of[block] != NOWHERE:
+                newer[older[block]] = newer[block]
+                older[newer[block]] = older[block]
+            elif used < capacity:
+                slot_of[block] = used
+                used += 1
+            else:
+                victim = newer[ends]  # the oldest
+                newer[ends] = newer[victim]
+                older[newer[victim]] = ends
+                slot_of[block] = slot_of[victim]
+                slot_of[victim] = NOWHERE
+                evicted += 1
+            newest = older[ends]
+            newer[newest] = block
+            older[block] = newest
+            newer[block] = ends
+            older[ends] = block
+            slots[reference] = slot_of[block]
+    return evicted, used
+
+
+def place(firsts: NDArray[np.int64], ids: NDArray[np.int64], capacity: int | None) -> Placed:
+    """Where a pool of ``capacity`` blocks, None for as many as there are, has each reference's.
+
+    ``firsts``: shape (requests + 1,), where the references of each request begin; ``ids``: the
+    block of each reference, any numbers.
+    """
+    distinct, blocks = np.unique(ids, return_inverse=True)
+    many = distinct.size
+    slots = np.empty(ids.size, np.int64)
+    found = np.empty(firsts.size - 1, np.int64)
+    evicted, used = place_blocks(
+        firsts,
+        blocks.astype(np.int64),
+        many if capacity is None else capacity,
+        np.zeros(many + 1, np.int64),
+        np.zeros(many + 1, np.int64),
+        np.full(many, NOWHERE, np.int64),
+        slots,
+        found,
+    )
+    return Placed(slots, found, int(evicted), int(used))
 
 
 BATCH_REQUESTS = 1 << 20
@@ -72,7 +231,22 @@ class Service:
         metadata.regions = [
             {"address": int(start), "bytes": self._pool.region_bytes} for start in self._pool.starts
         ]
-        metadata.observed.update(self._observed())
+        served, block_bytes = self._served, self._pool.block_bytes
+        read = int(self._placed.found.sum())
+        written = len(served.ids) - read
+        metadata.observed.update(
+            {
+                "service_requests": len(served.lines),
+                **served.observed,
+                "full_block_references": len(served.ids),
+                "distinct_full_blocks": int(np.unique(served.ids).size),
+                "blocks_read": read,
+                "blocks_written": written,
+                "blocks_evicted": self._placed.evicted,
+                "bytes_read": read * block_bytes,
+                "bytes_written": written * block_bytes,
+            }
+        )
 
     def batches(self) -> Iterator[Imported]:
         """All requests from the first one on; may be iterated more than once."""
@@ -93,22 +267,6 @@ class Service:
                 "length": length,
             }
             yield Imported(columns, numbered("line {}", served.lines[request[piece]].repeat(each)))
-
-    def _observed(self) -> dict[str, Any]:
-        served, block_bytes = self._served, self._pool.block_bytes
-        read = int(self._placed.found.sum())
-        written = len(served.ids) - read
-        return {
-            "service_requests": len(served.lines),
-            **served.observed,
-            "full_block_references": len(served.ids),
-            "distinct_full_blocks": int(np.unique(served.ids).size),
-            "blocks_read": read,
-            "blocks_written": written,
-            "blocks_evicted": self._placed.evicted,
-            "bytes_read": read * block_bytes,
-            "bytes_written": written * block_bytes,
-        }
 
 
 def read_service(
@@ -276,14 +434,10 @@ class _Table(NamedTuple):
 def _read(
     columns: Columns, source: Input, kv: KvChoices | None, watch: Watch | None = None
 ) -> Served:
-    parts, names = [], None
-    for first, block in ByteSource(source, watch).blocks():
-        rows, start = block, first
-        if names is None:
-            header, _, rows = block.partition(b"\n")
-            names, start = _names(source.name, header, columns), first + 1
-        if rows.strip():
-            parts.append(_rows(source.name, start, rows, names, columns))
+    parts = [
+        _rows(source.name, first, lines, table, columns)
+        for first, lines, table in parsed_blocks(source, watch, partial(_layout_of, columns))
+    ]
     if not parts:
         raise TraceError(f"{source.name}: has no line of a request below its header")
     whole = _Table(*(np.concatenate(each) for each in zip(*parts, strict=True)))
@@ -301,7 +455,7 @@ read_azure = partial(_read, AZURE)
 read_burstgpt = partial(_read, BURSTGPT)
 
 
-def _names(called: str, header: bytes, columns: Columns) -> list[str]:
+def _layout_of(columns: Columns, called: str, header: bytes) -> tuple[Layout, bool]:
     check_width(called, header.count(b",") + 1)
     names = names_in(header)
     for name in (columns.time, columns.input, columns.output):
@@ -310,16 +464,18 @@ def _names(called: str, header: bytes, columns: Columns) -> list[str]:
                 f"{called}: column {name!r} is there {names.count(name)} times in the header line; "
                 f"it has {columns.time}, {columns.input} and {columns.output}"
             )
-    return names
-
-
-def _rows(name: str, start: int, rows: bytes, names: list[str], columns: Columns) -> _Table:
     numbers = (columns.input, columns.output)
     types = {each: pa.int64() if each in numbers else pa.string() for each in names}
-    table = parse_block(name, start, rows, Layout(names, types)).combine_chunks()
-    lines = _lines(start, rows, table.num_rows)
+    return Layout(names, types), True
+
+
+def _rows(name: str, start: int, rows: bytes, table: Any, columns: Columns) -> _Table:
+    if rows.count(b"\n") == table.num_rows:
+        lines = np.arange(start, start + table.num_rows)
+    else:  # blank lines hold no row
+        lines = np.array([line_of(start, rows, row) for row in range(table.num_rows)], np.int64)
     counts = []
-    for each in numbers:
+    for each in (columns.input, columns.output):
         found = table.column(each).combine_chunks()
         tokens = np.asarray(found.fill_null(-1))
         bad = np.flatnonzero((tokens < 0) | (tokens >= MOST_TOKENS))
@@ -330,13 +486,6 @@ def _rows(name: str, start: int, rows: bytes, names: list[str], columns: Columns
         counts.append(tokens)
     texts = table.column(columns.time).combine_chunks()
     return _Table(_times(name, lines, texts, columns), counts[0], counts[1], lines)
-
-
-def _lines(start: int, rows: bytes, count: int) -> NDArray[np.int64]:
-    """The line number of each row; blank lines hold none."""
-    if rows.count(b"\n") == count:
-        return np.arange(start, start + count)
-    return np.array([line_of(start, rows, row) for row in range(count)], np.int64)
 
 
 def _times(name: str, lines: NDArray[np.int64], texts: Any, columns: Columns) -> NDArray[np.int64]:

@@ -551,8 +551,9 @@ class _Log:
         self._line = event.line
         self._room.tasks(event.line, len(self._tasks) + len(self._early))
         number = self._only_task() if event.task is None else event.task
-        if number not in self._tasks and self._is_first_clone_parent(event):
-            self._task(number)
+        makes_task = isinstance(event, Call) and event.name in CREATING_TASKS
+        if number not in self._tasks and makes_task and FIRST_TASK in self._creating:
+            self._task(number)  # the unnumbered one, which has made a second and has a number now
         if number in self._early or (number not in self._tasks and self._creating):
             self._room.keep(event.line, event.characters)
             self._early.setdefault(number, deque()).append(event)
@@ -560,7 +561,7 @@ class _Log:
             self._handle(number, event)
 
     def finish(self) -> NDArray[np.int64]:
-        """The rows whose descriptor is certainly a socket.
+        """The rows whose descriptor is certainly a socket; the others are counted.
 
         Takes in what still waits for a maker that never returned.  Errors: ``TraceError`` for a
         socket's call whose buffer is not shown as an address.
@@ -569,14 +570,8 @@ class _Log:
             self._resolve_unreturned_clones(maker)
         for number in list(self._early):
             self._release(number)
-        return self._certain()
-
-    def _certain(self) -> NDArray[np.int64]:
-        """Rows of what is shown to be a socket; the others are counted.
-
-        A number can be followed only where the log shows when it is closed: then all closing is
-        in it, for ``strace`` leaves out calls by their names.
-        """
+        # A number can be followed only where the log shows when it is closed: then all closing is
+        # in it, for ``strace`` leaves out calls by their names.
         doubtful = np.frombuffer(self.rows.followed, np.int8).copy()
         if self._unreadable is not None and (self._closings or doubtful.all()):
             raise self._unreadable
@@ -603,14 +598,6 @@ class _Log:
         if len(self._tasks) == 1:
             return next(iter(self._tasks))
         return FIRST_TASK if self.first_number is None else self.first_number
-
-    def _is_first_clone_parent(self, event: Call | Start | Exit) -> bool:
-        """Whether the single, unnumbered task has cloned a second one and now has a number."""
-        return (
-            isinstance(event, Call)
-            and event.name in CREATING_TASKS
-            and FIRST_TASK in self._creating
-        )
 
     def _task(self, number: int) -> Task:
         if number not in self._tasks:

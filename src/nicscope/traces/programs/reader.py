@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from nicscope.errors import TraceError
 from nicscope.memory_limit import check_memory
-from nicscope.traces.columns import DAMAGE, is_text
+from nicscope.traces.columns import DAMAGE, Checker, cast_column, first_null, is_text, op_codes
 from nicscope.traces.files import MAGIC, first_line, open_bytes
 from nicscope.traces.programs import schema
 from nicscope.traces.reader import ParquetRows, read_ahead
@@ -215,7 +215,6 @@ class _Check:
 
 BATCH_ROWS = 1 << 17
 ROW_BYTES = 33 + 2 * (8 + 4)  # of memory, if each row waits for one and for one's beginning
-_NO_OPERATION = 255
 
 
 def read_program(path: Path | str, watch: Watch | None = None) -> schema.ProgramTrace:
@@ -240,14 +239,15 @@ def program_of(source: Input, watch: Watch | None = None) -> schema.ProgramTrace
     metadata = schema.ProgramMetadata.from_json(file.metadata, source.name)
     check_memory(file.rows * ROW_BYTES, f"{source.name}: {file.rows:,} rows", "read a shorter one")
     columns = _Columns(source.name, file.rows, metadata)
+    checker = columns.checker
     lists = [
         name for name in (*schema.LIST_COLUMNS, *schema.OTHERS_COLUMNS) if name in file.schema.names
     ]
     names = [*schema.PROGRAM_COLUMNS, *lists]
-    for batch in read_ahead(file.record_batches(names, BATCH_ROWS), columns.error):
+    for batch in read_ahead(file.record_batches(names, BATCH_ROWS), checker.error):
         columns.add(batch)
         if watch is not None:
-            watch(columns.rows, file.rows)
+            watch(checker.rows, file.rows)
     trace = columns.trace()
     check_program(trace, source.name)
     return trace
@@ -305,7 +305,7 @@ class _Columns:
         self._name = name
         self._metadata = metadata
         self._size = rows
-        self.rows = 0  # so far
+        self.checker = Checker(name)  # it counts the rows so far
         self._last = 0  # process of the row before
         self._first = np.zeros(metadata.processes + 1, np.int64)
         self._held = {
@@ -316,40 +316,32 @@ class _Columns:
         self._waits = {name: schema.WaitsOfRows(name) for name in schema.LIST_COLUMNS}
         self._others = {name: schema.OthersOfRows() for name in schema.OTHERS_COLUMNS}
 
-    def error(self, row: int, what: str) -> TraceError:
-        """An error saying ``what`` is wrong with row ``row`` of the next batch."""
-        return TraceError(f"{self._name}: row {self.rows + row} (the first is 0): {what}")
-
     def add(self, batch: Any) -> None:
         """Errors: ``TraceError`` for the first value that is none of the schema's."""
-        count = batch.num_rows
-        if self.rows + count > self._size:
+        count, begin = batch.num_rows, self.checker.rows
+        if begin + count > self._size:
             raise TraceError(
                 f"{self._name}: damaged: it has more rows than it says; record or copy it again"
             )
-        places = self._places(self._numbers(batch, "process", np.dtype(np.uint32)))
-        part = slice(self.rows, self.rows + count)
+        places = self._places(self._values(batch, "process"))
         for name, held in self._held.items():
-            if name == "operation":
-                held[part] = self._operations(batch.column(name))
-            else:
-                held[part] = self._numbers(batch, name, held.dtype)
+            held[begin : begin + count] = self._values(batch, name)
         for name in schema.LIST_COLUMNS:
             column = batch.column(name) if name in batch.schema.names else None
             self._waits[name].add(places, self._lists(column, name, count))
         for name in schema.OTHERS_COLUMNS:
             column = batch.column(name) if name in batch.schema.names else None
             self._others[name].add(count, self._of_others(column, name, count))
-        self.rows += count
+        self.checker.rows += count
 
     def trace(self) -> schema.ProgramTrace:
         """The whole trace.  Errors: ``TraceError`` if there are fewer rows than there should be."""
-        if self.rows != self._size:
+        if self.checker.rows != self._size:
             raise TraceError(
-                f"{self._name}: damaged: it has {self.rows:,} rows and says {self._size:,}; record "
-                "or copy it again"
+                f"{self._name}: damaged: it has {self.checker.rows:,} rows and says "
+                f"{self._size:,}; record or copy it again"
             )
-        self._first[self._last + 1 :] = self.rows
+        self._first[self._last + 1 :] = self.checker.rows
         waits = {name: lists.waits(self._first) for name, lists in self._waits.items()}
         for name, others in self._others.items():
             row = others.outside(self._first)
@@ -373,7 +365,7 @@ class _Columns:
         beyond = np.flatnonzero(process >= self._metadata.processes)
         if len(beyond):
             row = int(beyond[0])
-            raise self.error(
+            raise self.checker.error(
                 row,
                 f"process {process[row]} is none of the {self._metadata.processes} whose nodes "
                 "the metadata names",
@@ -382,55 +374,26 @@ class _Columns:
         steps = np.diff(known)
         if (steps < 0).any():
             row = int(np.argmax(steps < 0))
-            raise self.error(
+            raise self.checker.error(
                 row, f"process {known[row + 1]} follows process {known[row]}; sort rows by process"
             )
-        rows = self.rows + np.arange(len(process))
+        rows = self.checker.rows + np.arange(len(process))
         for row in np.flatnonzero(steps).tolist():
             self._first[known[row] + 1 : known[row + 1] + 1] = rows[row]
         self._last = int(process[-1])
         return np.asarray(rows - self._first[process])
 
-    def _numbers(self, batch: Any, name: str, kind: np.dtype[Any]) -> NDArray[Any]:
+    def _values(self, batch: Any, name: str) -> NDArray[Any]:
+        """A column as numbers, its operations as codes."""
         column = batch.column(name)
         if column.null_count:
-            row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-            raise self.error(row, f"{name} is null; only after and after_start may be")
-        values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
-        if values.dtype != kind:
-            info = np.iinfo(kind)
-            low, high = int(info.min), int(info.max)
-            wrong = np.flatnonzero([not low <= value <= high for value in values.tolist()])
-            if len(wrong):
-                row = int(wrong[0])
-                raise self.error(row, f"{name} is {values[row]}; must be from {low} to {high}")
+            why = f"{name} is null; only after and after_start may be"
+            raise self.checker.error(first_null(column), why)
+        if name == "operation":
+            return op_codes(column, self.checker, schema.OPERATION_CODES, name)
+        kind = pa.type_for_alias(schema.PROGRAM_COLUMNS[name])
+        values: NDArray[Any] = cast_column(column, name, self.checker, kind).to_numpy()
         return values
-
-    def _operations(self, column: Any) -> NDArray[np.uint8]:
-        if not pa.types.is_dictionary(column.type):
-            column = column.cast(pa.large_string()).dictionary_encode()
-        names = column.dictionary.cast(pa.large_binary()).to_pylist()
-        codes = np.array(
-            [
-                schema.OPERATION_CODES.get((name or b"").decode(errors="replace"), _NO_OPERATION)
-                for name in names
-            ]
-            + [_NO_OPERATION],  # where indices are null or outside
-            np.uint8,
-        )
-        places = column.indices.fill_null(len(names)).to_numpy(zero_copy_only=False)
-        outside = (places < 0) | (places > len(names))
-        found: NDArray[np.uint8] = codes[np.where(outside, len(names), places)]
-        wrong = np.flatnonzero(found == _NO_OPERATION)
-        if len(wrong):
-            row = int(wrong[0])
-            place = int(places[row])
-            said = names[place] if 0 <= place < len(names) else None
-            shown = "null" if said is None else repr(said.decode(errors="backslashreplace"))
-            raise self.error(
-                row, f"operation is {shown}; there are {', '.join(schema.OPERATION_CODES)}"
-            )
-        return found
 
     def _lists(self, column: Any, name: str, count: int) -> schema.Lists | None:
         """Of a column's rows; None if all are null."""
@@ -446,7 +409,9 @@ class _Columns:
             return None
         counts, values = self._parted(column, name)
         if values.null_count:
-            raise self.error(_row_of_null(values, counts), f"{name} names a row that is null")
+            raise self.checker.error(
+                _row_of_null(values, counts), f"{name} names a row that is null"
+            )
         both = [self._places_named(values.field(part), counts, name) for part in schema.PLACE]
         return schema.OtherLists(counts, *both)
 
@@ -455,7 +420,9 @@ class _Columns:
         try:
             column.validate(full=True)
         except DAMAGE as error:
-            raise self.error(0, f"damaged from here on: {name}: {first_line(error)}") from error
+            raise self.checker.error(
+                0, f"damaged from here on: {name}: {first_line(error)}"
+            ) from error
         counts = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
         return counts.astype(np.int64), column.flatten()
 
@@ -463,14 +430,15 @@ class _Columns:
         self, values: Any, counts: NDArray[np.int64], name: str
     ) -> NDArray[np.uint32]:
         if values.null_count:
-            raise self.error(_row_of_null(values, counts), f"{name} names a row that is null")
+            raise self.checker.error(
+                _row_of_null(values, counts), f"{name} names a row that is null"
+            )
         try:
             places: NDArray[np.uint32] = values.cast(pa.uint32()).to_numpy(zero_copy_only=False)
         except pa.ArrowInvalid as error:
-            raise self.error(0, f"{name} from here on: {first_line(error)}") from error
+            raise self.checker.error(0, f"{name} from here on: {first_line(error)}") from error
         return places
 
 
 def _row_of_null(values: Any, counts: NDArray[np.int64]) -> int:
-    at = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
-    return int(np.searchsorted(np.cumsum(counts), at, "right"))
+    return int(np.searchsorted(np.cumsum(counts), first_null(values), "right"))

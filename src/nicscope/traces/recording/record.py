@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from nicscope.errors import RecordError
 from nicscope.outputs.file import PARQUET, check_output, format_to_write
-from nicscope.traces.atomic_writer import WRITTEN
 from nicscope.traces.recording import ptrace
-from nicscope.traces.recording.calls import filter_program, install_filter, this_machine
 from nicscope.traces.recording.connections import Connection, Observed
-from nicscope.traces.schema import TraceMetadata
+from nicscope.traces.recording.ptrace import filter_program, install_filter, this_machine
+from nicscope.traces.schema import WRITTEN, TraceMetadata
 from nicscope.version import __version__
 
 if TYPE_CHECKING:
@@ -123,7 +122,7 @@ class Ticker(threading.Thread):
     """Calls ``tick`` periodically while a ``with`` block runs."""
 
     def __init__(self, tick: Callable[[], None]) -> None:
-        super().__init__(name="ticks", daemon=True)
+        super().__init__(name=type(self).__name__, daemon=True)
         self._tick = tick
         self._over = threading.Event()
 
@@ -141,7 +140,7 @@ class Ticker(threading.Thread):
             self._tick()
 
 
-class Forwarder(threading.Thread):
+class Forwarder(Ticker):
     """Forwards held signals to a program while it runs; calls ``tick`` periodically.
 
     ``processes`` gives the recorded processes that are alive.
@@ -150,16 +149,10 @@ class Forwarder(threading.Thread):
     def __init__(
         self, root: int, processes: Callable[[], Collection[int]], tick: Callable[[], None]
     ) -> None:
-        super().__init__(name="signals", daemon=True)
+        super().__init__(tick)
         self._root = root
         self._processes = processes
-        self._tick = tick
-        self._over = threading.Event()
         self._asked_to_end = False
-
-    def __enter__(self) -> Forwarder:
-        self.start()
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()

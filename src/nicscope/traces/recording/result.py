@@ -13,7 +13,7 @@ import pyarrow as pa
 from nicscope.outputs.file import PARQUET
 from nicscope.traces.columns import Checker
 from nicscope.traces.reader import requests_of
-from nicscope.traces.recording.calls import NAMES
+from nicscope.traces.recording.ptrace import NAMES
 from nicscope.traces.writer import TraceWriter, batch_of
 
 if TYPE_CHECKING:
@@ -37,20 +37,17 @@ def write_result(
     """Write ``rows`` to ``path`` in the format called ``written``; errors as of its writer."""
     checker = Checker(str(path))
     peers = pa.array([each.peer for each in connections], pa.int32())
-    with _writer_of(written)(path, metadata) as writer:
+    writer_type: Any = TraceWriter
+    if written != PARQUET:
+        from nicscope.traces.formats import FORMATS  # with all readers, which take long to load
+
+        writer_type = FORMATS[written].writer
+    with writer_type(path, metadata) as writer:
         for found in rows.batches():
             batch = batch_of(_columns(found, peers), checker)
             requests = requests_of(batch, checker)
             checker.check(requests)
             writer.append(requests, batch)
-
-
-def _writer_of(written: str) -> Any:
-    if written == PARQUET:
-        return TraceWriter
-    from nicscope.traces.formats import FORMATS  # with all readers, which take long to load
-
-    return FORMATS[written].writer
 
 
 def _columns(rows: NDArray[Any], peers: pa.Array) -> dict[str, Any]:

@@ -23,9 +23,17 @@ import numpy as np
 
 from nicscope.outputs import scratch_file
 from nicscope.traces.recording import ptrace
-from nicscope.traces.recording.calls import CALLS, CODES, Call, Machine, Shape
 from nicscope.traces.recording.connections import Connections, Descriptors, Observed
-from nicscope.traces.recording.ptrace import MOST_PIECES, PIECE, remote_bytes
+from nicscope.traces.recording.ptrace import (
+    CALLS,
+    CODES,
+    MOST_PIECES,
+    PIECE,
+    Call,
+    Machine,
+    Shape,
+    remote_bytes,
+)
 from nicscope.traces.schema import Op
 
 if TYPE_CHECKING:

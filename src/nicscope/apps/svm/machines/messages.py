@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.apps.svm.coherence import POISON, WORD, Caller, Coherence, Diff, Domain, RemoteDomain
+from nicscope.apps.svm.coherence import Wire
+from nicscope.apps.svm.memory import POISON, WORD, Diff, Domain, RemoteDomain
 from nicscope.errors import SimulationError
 from nicscope.interfaces.active_messages import FIRST_FREE, HEADER, PIECE, SLOT, ActiveMessages
 from nicscope.interfaces.programs import Gate
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.apps.svm.machines.node import MessageSynchronization, Questions
-    from nicscope.apps.svm.process import Records
+    from nicscope.apps.svm.coherence import Caller, Records
     from nicscope.interfaces import mini, vmmc
     from nicscope.interfaces.ports.memory import Buffer
 
@@ -217,11 +217,64 @@ def frames(raw: bytes, most: int) -> Iterator[tuple[bytes, bool]]:
         yield raw[at : at + most], at + most < len(raw)
 
 
+class Question:
+    """A request without a reply so far."""
+
+    def __init__(self, page: int | None) -> None:
+        self.page = page  # that was asked for, whose bytes go to its own place
+        self.gate = Gate()
+        self.answer = b""
+
+
+class Questions:
+    """One domain's outstanding requests."""
+
+    def __init__(self, own: int, domains: int, mail: Mail) -> None:
+        self.own = own
+        self.domains = domains
+        self._mail = mail
+        self._open: dict[int, Question] = {}
+        self._asked = 0
+
+    async def ask(
+        self,
+        endpoint: Any,
+        to: int,
+        kind: Kind,
+        body: bytes,
+        what: str,
+        page: int | None = None,
+    ) -> bytes:
+        """Ask domain ``to``; its reply.  ``page``: its bytes are the answer's body."""
+        self._asked += 1
+        number = self._asked
+        question = self._open[number] = Question(page)
+        self._mail.post(Letter(kind, self.own, to, number, body), what)
+        await question.gate.wait(endpoint)
+        return question.answer
+
+    def tell(self, to: int, kind: Kind, body: bytes, what: str) -> None:
+        """Send domain ``to`` a message that needs no reply."""
+        self._mail.post(Letter(kind, self.own, to, 0, body), what)
+
+    def page_asked(self, number: int) -> int:
+        """The page that a request asks for."""
+        page = self._open[number].page
+        assert page is not None, "an answer with a page to a question for none"
+        return page
+
+    def answered(self, letter: Letter) -> None:
+        """Handle a reply."""
+        question = self._open.pop(letter.number)
+        question.answer = letter.body
+        question.gate.open()
+
+
 AT_ONCE = 16  # stores of a diff that nobody has waited for yet
 COPY_US = 12.0  # assumed, as the logical cost of a page that lies on the same node
 
 
-class MachineWire(ABC):
+class MachineWire(Wire, ABC):
     """The wire of one domain."""
 
     def __init__(
@@ -232,10 +285,6 @@ class MachineWire(ABC):
         self.waits = waits
         self._records = records
         self._near = near
-
-    async def open(self, caller: Caller) -> None:
-        """Does nothing: the node connects for all its domains."""
-        assert caller.domain.number in self._near
 
     async def claim(self, caller: Caller, page: int) -> int:
         """Ask the page's manager, the domain that the page's number selects."""
@@ -286,17 +335,9 @@ class MachineWire(ABC):
     async def _deposit(self, caller: Caller, diff: Diff, home: Domain | RemoteDomain) -> None:
         """Write the diff's words to the home's region on another node."""
 
-    def publish(self, caller: Caller, page: int) -> None:
-        """Copy the program's writes into the simulated memory."""
+    def agree(self, caller: Caller, page: int) -> None:
+        """Copy the program's writes into the simulated memory, and what arrived there back."""
         self._near[caller.domain.number].agree(page)
-
-    def accept(self, caller: Caller, page: int) -> None:
-        """Copy what arrived in simulated memory into the program's copy."""
-        self._near[caller.domain.number].agree(page)
-
-    async def spend(self, caller: Caller, microseconds: float) -> None:
-        """Advance the caller's time."""
-        await caller.endpoint.sleep(microseconds)
 
 
 class RemoteWire(MachineWire):
@@ -366,62 +407,9 @@ class MessageWire(MachineWire):
         await self.questions.ask(caller.endpoint, home.number, Kind.DIFF, diff_bytes(diff), what)
 
 
-def encode_home(page_home: int) -> bytes:
-    """The answer of a page's manager."""
-    return PAGE.pack(page_home, False)
-
-
 def answer_to(letter: Letter, body: bytes = b"") -> Letter:
     """The reply to a request."""
     return Letter(Kind.ANSWER, letter.to, letter.sender, letter.number, body)
-
-
-class DomainState(NamedTuple):
-    """All protocol state of one domain."""
-
-    domain: Domain
-    region: Region
-    mail: Mail
-    questions: Questions
-    homes: HomeDirectory
-    coherence: Coherence
-    synchronization: MessageSynchronization
-
-    def take(self, letter: Letter) -> None:
-        """Handle a message that has arrived."""
-        match letter.kind:
-            case Kind.ANSWER:
-                self.questions.answered(letter)
-            case Kind.CLAIM:
-                self.homes.claim(letter, _page(letter))
-            case Kind.SETTLED:
-                self.homes.settled(_page(letter))
-            case Kind.FETCH:
-                page = _page(letter)
-                self.mail.post(answer_to(letter), f"page {page}", page, self.region)
-            case Kind.DIFF:
-                diff = diff_of_bytes(letter.body)
-                self.region.put_words(diff.page, diff.words, diff.values)
-                self.mail.post(answer_to(letter), f"a diff of page {diff.page}")
-            case Kind.LOCK:
-                self.synchronization.asked(letter)
-            case Kind.PASS:
-                self.synchronization.passed(letter)
-            case Kind.GRANT:
-                self.synchronization.granted(letter)
-            case Kind.ARRIVE:
-                self.synchronization.arrived(letter)
-            case Kind.LEAVE:
-                self.synchronization.left(letter)
-
-    def place_of(self, letter: Letter) -> Buffer:
-        """The destination of the page that a reply carries."""
-        return self.region.part(self.questions.page_asked(letter.number))
-
-
-def _page(letter: Letter) -> int:
-    page, _ = PAGE.unpack(letter.body)
-    return int(page)
 
 
 LETTER, PAGE_BYTES = FIRST_FREE, FIRST_FREE + 1  # handlers
@@ -555,14 +543,6 @@ class Region:
         return self.part(page).array()
 
 
-class Heard(NamedTuple):
-    """A remote write with notification that has completed here."""
-
-    node: int
-    offset: int
-    length: int
-
-
 class RemoteMemory(ABC):
     """Remote memory operations of one process."""
 
@@ -591,7 +571,7 @@ class RemoteMemory(ABC):
         """Begin to read what lies ``at`` there into the same place of ``buffer``; its number."""
 
     @abstractmethod
-    async def heard(self) -> Heard:
+    async def heard(self) -> vmmc.Notification | mini.Stored:
         """Wait for the next remote write with notification."""
 
     async def ended(self, number: int) -> str:
@@ -638,10 +618,9 @@ class VmmcMemory(RemoteMemory):
         """Post a remote fetch."""
         return (await self.endpoint.fetch(of, buffer, at, at=at, length=length)).number
 
-    async def heard(self) -> Heard:
+    async def heard(self) -> vmmc.Notification:
         """The next notification."""
-        said = await self.endpoint.notification("block")
-        return Heard(said.node, said.offset, said.length)
+        return await self.endpoint.notification("block")
 
 
 class MiniMemory(RemoteMemory):
@@ -667,10 +646,9 @@ class MiniMemory(RemoteMemory):
         """Post an RDMA read."""
         return await self.endpoint.read(of, buffer, length, offset=at, at=at)
 
-    async def heard(self) -> Heard:
+    async def heard(self) -> mini.Stored:
         """The next write that has come to a buffer of this process."""
-        said = await self.endpoint.stored("block")
-        return Heard(said.node, said.offset, said.length)
+        return await self.endpoint.stored("block")
 
 
 def _of_node(node: int, name: str) -> str:
@@ -702,7 +680,8 @@ class HomeDirectory:
             self._answer(letter, page)
 
     def _answer(self, letter: Letter, page: int) -> None:
-        self._mail.post(answer_to(letter, encode_home(self._homes[page])), f"page {page}")
+        home = PAGE.pack(self._homes[page], False)
+        self._mail.post(answer_to(letter, home), f"page {page}")
 
 
 MAIL_SLOT = 4096  # bytes

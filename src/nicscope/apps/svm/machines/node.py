@@ -10,23 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.apps.svm.coherence import (
-    PAGE,
-    Caller,
-    Coherence,
-    Costs,
-    Domain,
-    Layout,
-    Notices,
-    RemoteDomain,
-)
+from nicscope.apps.svm.coherence import Caller, Coherence, Costs, ProgramRecord, Records
 from nicscope.apps.svm.machines import messages
+from nicscope.apps.svm.memory import PAGE, Domain, Layout, Notices, RemoteDomain
 from nicscope.apps.svm.process import (
     Placement,
     Process,
     Program,
-    ProgramRecord,
-    Records,
     Run,
     SetUp,
     already_held_error,
@@ -131,7 +121,7 @@ class MessageSynchronization:
         self,
         coherence: Coherence,
         notices: ReceivedNotices,
-        questions: Questions,
+        questions: messages.Questions,
         costs: Costs,
         waits: messages.Waits,
     ) -> None:
@@ -178,7 +168,7 @@ class MessageSynchronization:
         lock.holder = None
         self._grant_next(called, lock)
 
-    async def meet(self, caller: Caller, process: int) -> None:  # noqa: ARG002 - they are counted
+    async def meet(self, caller: Caller) -> None:
         """Tell the manager when the domain's processes have arrived; wait for its release."""
         self._here += 1
         gate = self._leave
@@ -261,7 +251,8 @@ class MessageSynchronization:
         if lock.is_here or lock.is_asked_for:
             return
         lock.is_asked_for = True
-        manager = lock_number(called) % self._domains
+        number = int(called) if called.isdigit() else zlib.crc32(called)  # all compute it alike
+        manager = number % self._domains
         known = clock_bytes(self._notices.clock)
         self._tell(manager, messages.Kind.LOCK, called + SEPARATOR + known, called)
 
@@ -270,68 +261,58 @@ class MessageSynchronization:
         self._questions.tell(to, kind, body, what)
 
 
-def lock_number(called: bytes) -> int:
-    """The number of a lock, a hash of its name that all domains compute alike."""
-    return int(called) if called.isdigit() else zlib.crc32(called)
-
-
 def _named(body: bytes) -> tuple[bytes, bytes]:
     """Split a message body into the lock's name and the rest."""
     called, _, rest = body.partition(SEPARATOR)
     return called, rest
 
 
-class Question:
-    """A request without a reply so far."""
+class DomainState(NamedTuple):
+    """All protocol state of one domain."""
 
-    def __init__(self, page: int | None) -> None:
-        self.page = page  # that was asked for, whose bytes go to its own place
-        self.gate = Gate()
-        self.answer = b""
+    domain: Domain
+    region: messages.Region
+    mail: messages.Mail
+    questions: messages.Questions
+    homes: messages.HomeDirectory
+    coherence: Coherence
+    synchronization: MessageSynchronization
+
+    def take(self, letter: messages.Letter) -> None:
+        """Handle a message that has arrived."""
+        match letter.kind:
+            case messages.Kind.ANSWER:
+                self.questions.answered(letter)
+            case messages.Kind.CLAIM:
+                self.homes.claim(letter, _page(letter))
+            case messages.Kind.SETTLED:
+                self.homes.settled(_page(letter))
+            case messages.Kind.FETCH:
+                page = _page(letter)
+                self.mail.post(messages.answer_to(letter), f"page {page}", page, self.region)
+            case messages.Kind.DIFF:
+                diff = messages.diff_of_bytes(letter.body)
+                self.region.put_words(diff.page, diff.words, diff.values)
+                self.mail.post(messages.answer_to(letter), f"a diff of page {diff.page}")
+            case messages.Kind.LOCK:
+                self.synchronization.asked(letter)
+            case messages.Kind.PASS:
+                self.synchronization.passed(letter)
+            case messages.Kind.GRANT:
+                self.synchronization.granted(letter)
+            case messages.Kind.ARRIVE:
+                self.synchronization.arrived(letter)
+            case messages.Kind.LEAVE:
+                self.synchronization.left(letter)
+
+    def place_of(self, letter: messages.Letter) -> Buffer:
+        """The destination of the page that a reply carries."""
+        return self.region.part(self.questions.page_asked(letter.number))
 
 
-class Questions:
-    """One domain's outstanding requests."""
-
-    def __init__(self, own: int, domains: int, mail: messages.Mail) -> None:
-        self.own = own
-        self.domains = domains
-        self._mail = mail
-        self._open: dict[int, Question] = {}
-        self._asked = 0
-
-    async def ask(
-        self,
-        endpoint: Any,
-        to: int,
-        kind: messages.Kind,
-        body: bytes,
-        what: str,
-        page: int | None = None,
-    ) -> bytes:
-        """Ask domain ``to``; its reply.  ``page``: its bytes are the answer's body."""
-        self._asked += 1
-        number = self._asked
-        question = self._open[number] = Question(page)
-        self._mail.post(messages.Letter(kind, self.own, to, number, body), what)
-        await question.gate.wait(endpoint)
-        return question.answer
-
-    def tell(self, to: int, kind: messages.Kind, body: bytes, what: str) -> None:
-        """Send domain ``to`` a message that needs no reply."""
-        self._mail.post(messages.Letter(kind, self.own, to, 0, body), what)
-
-    def page_asked(self, number: int) -> int:
-        """The page that a request asks for."""
-        page = self._open[number].page
-        assert page is not None, "an answer with a page to a question for none"
-        return page
-
-    def answered(self, letter: messages.Letter) -> None:
-        """Handle a reply."""
-        question = self._open.pop(letter.number)
-        question.answer = letter.body
-        question.gate.open()
+def _page(letter: messages.Letter) -> int:
+    page, _ = messages.PAGE.unpack(letter.body)
+    return int(page)
 
 
 SPARE_TASKS = 6  # beside a node's processes: of its mail, and those that a wait for several takes
@@ -357,11 +338,11 @@ class NodeRun(ABC):
         self.job = job
         self.mail = mail
         self.node = domains[0].node
-        self.seats: dict[int, messages.DomainState] = {}
+        self.seats: dict[int, DomainState] = {}
         self.ended_us = 0.0  # when its last process had
         self._domains = domains
-        mail.on_letter = self._take
-        mail.on_page = self._place_of
+        mail.on_letter = lambda letter: self.seats[letter.to].take(letter)
+        mail.on_page = lambda letter: self.seats[letter.to].place_of(letter)
 
     async def run(self, endpoint: Any) -> list[object]:
         """Run the node's processes; their results."""
@@ -396,12 +377,14 @@ class NodeRun(ABC):
         """Export this node's regions, and import other nodes'."""
 
     @abstractmethod
-    def _wire(self, questions: Questions, near: dict[int, messages.Region]) -> messages.MachineWire:
+    def _wire(
+        self, questions: messages.Questions, near: dict[int, messages.Region]
+    ) -> messages.MachineWire:
         """The wire of a domain."""
 
-    def _seat(self, domain: Domain, near: dict[int, messages.Region]) -> messages.DomainState:
+    def _seat(self, domain: Domain, near: dict[int, messages.Region]) -> DomainState:
         job, many = self.job, len(self.job.places)
-        questions = Questions(domain.number, many, self.mail)
+        questions = messages.Questions(domain.number, many, self.mail)
         notices = ReceivedNotices(many, domain.number)
         known: list[Domain | RemoteDomain] = [
             *job.places[: domain.number],
@@ -415,9 +398,9 @@ class NodeRun(ABC):
         meeting = MessageSynchronization(coherence, notices, questions, job.costs, job.waits)
         homes = messages.HomeDirectory(self.mail)
         region = near[domain.number]
-        return messages.DomainState(domain, region, self.mail, questions, homes, coherence, meeting)
+        return DomainState(domain, region, self.mail, questions, homes, coherence, meeting)
 
-    async def _process(self, number: int, seat: messages.DomainState, endpoint: Any) -> object:
+    async def _process(self, number: int, seat: DomainState, endpoint: Any) -> object:
         job = self.job
         caller = Caller(endpoint, seat.domain, number % job.each)
         shared = Process(
@@ -433,12 +416,6 @@ class NodeRun(ABC):
         result = await job.body(shared)
         await shared.barrier()  # what it wrote is home
         return result
-
-    def _take(self, letter: messages.Letter) -> None:
-        self.seats[letter.to].take(letter)
-
-    def _place_of(self, letter: messages.Letter) -> Buffer:
-        return self.seats[letter.to].place_of(letter)
 
 
 class RemoteNodeRun(NodeRun):
@@ -465,7 +442,9 @@ class RemoteNodeRun(NodeRun):
             if place.number not in near:
                 self._far[place.number] = await memory.find(place.node, _name(place.number))
 
-    def _wire(self, questions: Questions, near: dict[int, messages.Region]) -> messages.MachineWire:
+    def _wire(
+        self, questions: messages.Questions, near: dict[int, messages.Region]
+    ) -> messages.MachineWire:
         job, memory = self.job, self.mail.memory
         return messages.RemoteWire(questions, job.records, job.waits, near, memory, self._far)
 
@@ -485,7 +464,9 @@ class UNetNodeRun(NodeRun):
     async def _connect(self, endpoint: Any, near: dict[int, messages.Region]) -> None:
         """Does nothing: messages need only the Active Message layer."""
 
-    def _wire(self, questions: Questions, near: dict[int, messages.Region]) -> messages.MachineWire:
+    def _wire(
+        self, questions: messages.Questions, near: dict[int, messages.Region]
+    ) -> messages.MachineWire:
         return messages.MessageWire(questions, self.job.records, self.job.waits, near)
 
 
@@ -559,7 +540,11 @@ def run_on_machines(
         processes=placement.nodes * placement.processes,
         each=placement.processes,
     )
-    stations = _stations(STATIONS[on], job, domains)
+    node_of = [place.node for place in job.places]
+    stations: list[NodeRun] = [
+        STATIONS[on](job, [each for each in domains if each.node == node], node_of)
+        for node in sorted(set(node_of))
+    ]
     for station in stations:
         cluster.start(station.node, station.run, tasks=placement.processes + SPARE_TASKS)
     results = _results_of(cluster, job.waits, options.get("faults"))
@@ -570,13 +555,6 @@ def run_on_machines(
     run = MachineRun(results, job.records, ended, memory)
     run.report = cluster.report()
     return run
-
-
-def _stations(kind: type[Any], job: Job, domains: list[Domain]) -> list[NodeRun]:
-    """One station for each node."""
-    node_of = [place.node for place in job.places]
-    nodes = sorted(set(node_of))
-    return [kind(job, [each for each in domains if each.node == node], node_of) for node in nodes]
 
 
 def _results_of(cluster: Any, waits: messages.Waits, faults: Faults | None) -> list[object]:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.clock import NEVER
-from nicscope.config.machine import MACHINE
-from nicscope.config.platform import Platform, load_platform, missing_machine_words
+from nicscope.config.platform import MACHINE, Platform, load_platform, missing_machine_words
 from nicscope.drivers.simulate.agenda import Agenda, earliest, new_agenda, put
 from nicscope.drivers.simulate.records import BUS, BUS_KINDS, CPU, ENGINE, KINDS, PCI, REPORTING
 from nicscope.errors import PlatformError, SimulationError

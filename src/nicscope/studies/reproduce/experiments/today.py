@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nicscope.config.costs import NicCosts, load_nic_costs, load_registration_costs
 from nicscope.config.design import load_design, with_values
 from nicscope.config.platform import load_platform
-from nicscope.config.rdma_costs import NicCosts, load_nic_costs, load_registration_costs
 from nicscope.drivers.registration import RegistrationReplay, Rules
 from nicscope.drivers.replay import replay
 from nicscope.errors import TraceError
@@ -20,8 +20,7 @@ from nicscope.inputs import Input
 from nicscope.studies.rates import FULL, GB, Asked, Moved, Through, bounds_of, measure
 from nicscope.studies.registering import Pool, register_pool
 from nicscope.studies.verbs_measures import all_latencies, ask
-from nicscope.traces.importers.services import read_mooncake
-from nicscope.traces.kv_pool import place
+from nicscope.traces.importers.services import place, read_mooncake
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -47,7 +47,8 @@ LONG = {
 def test_a_long_command_tells_how_much_is_done_of_how_much(
     run, watched, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr("nicscope.drivers.simulate.script._EVENTS_AT_ONCE", 4)
+    for name in ("AT_ONCE", "INTERPRETED_AT_ONCE"):
+        monkeypatch.setattr(f"nicscope.drivers.simulate.advance.{name}", 4)
 
     assert main(run.words(tmp_path)) == 0
 

@@ -57,7 +57,7 @@ OF_WORK_QUEUES = {
         "takes", "state", "level", "domain", "rights", "longest", "channel", "send_queue",
         "receive_queue", "receives_posted", "receives_taken", "immediate", "reading",
         "async_errors", "notices", "overrun", "swap", "atomic", "shared", "shares", "group",
-        "limit", "datagrams", "qkey", "stopped", "by_verbs", "rnr_delay",
+        "limit", "datagrams", "qkey", "stopped", "rules", "rnr_delay",
     ),
     "channels": ("stream", "receive", "said"),
     "send_heads": _IN_HEADS,

@@ -344,7 +344,7 @@ class Device(WorkQueues):
             domain=pair.domain,
             rights=0,
             longest=LONGEST,
-            by_verbs=1,
+            rules=layout.QUEUE_PAIR_RULES,
             rnr_delay=0,
             shared=0,
             shares=layout.NAMED_QUEUE if pair.kind == calls.XRC_RECV else pair.srq,

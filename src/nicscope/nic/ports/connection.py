@@ -54,7 +54,8 @@ def break_connection(nics, n, p, state, told, verdict):
         _end_datagrams(nics, n, p)
         return
     d = streams.peer_of(channel)
-    if verdict != layout.DONE and port.by_verbs == 1 and streams.is_own_peer(ports, n, d):
+    fails_itself = port.rules & layout.FAILS_TO_ITSELF != 0 and streams.is_own_peer(ports, n, d)
+    if fails_itself and verdict != layout.DONE:
         _fail_loopback(nics, n, p, d, verdict)
     _end_stream(nics, n, d, verdict)
     _abandon_arrivals(nics, n, p, d)

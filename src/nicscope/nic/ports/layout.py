@@ -102,6 +102,20 @@ MAY_FETCH = 2
 MAY_ATOMIC = 4  # of a connection's memory: atomic operations
 MAY_FLUSH = 128  # flushes to global visibility
 MAY_PERSIST = 256  # flushes to persistence
+
+# What a port may do otherwise than a VI; a queue pair does all of it.
+KEEPS_OWN_ERRORS = 1  # its peer is not told of an error of its own, and finds out by time-outs
+FETCHES_FREELY = 2  # its own rights do not bound what it fetches
+STOPS_AT_ERROR = 4  # what is posted behind a request that fails ends as flushed
+FAILS_IN_ORDER = 8  # a request that fails ends behind those that were posted before it
+NAMES_NOTHING_EMPTY = 16  # a remote access of no bytes needs no region
+BOUNDS_PEERS_FIRST = 32  # what it permits no peer is an invalid request, whatever the region is
+ENDS_UNCOUNTED = 64  # what a reset flushes is in no count
+FAILS_TO_ITSELF = 128  # an error ends its messages to its own node by their own verdict
+RECORDS_SOURCES = 256  # its packets say which region they come from
+REFUSES_LONGER = 512  # a message longer than its receive is an invalid request of the peer's
+ANSWERS_BY_KEY = 1024  # what a peer fetches is read by that region's key
+QUEUE_PAIR_RULES = 2047
 # Of a region alone, beside those.
 READ_ONLY = 16  # no arriving payload may be placed there, the owner's own included
 REMOTE_ONLY = 32  # a window: the process itself does not name it
@@ -260,7 +274,7 @@ PORT = np.dtype(
         ("notices", "i8"),  # 1 more than the queue where those are announced, or 0
         ("overrun", "i8"),  # 1: a completion queue was full: its connection is to be broken
         ("stopped", "i8"),  # not 0: what is posted to be sent ends as flushed, after an error
-        ("by_verbs", "i8"),  # 1: where the rules of queue pairs and of VIs differ, the former hold
+        ("rules", "i8"),  # of QUEUE_PAIR_RULES, those that it goes by
         ("rnr_delay", "i8"),  # RNR timer (ps) of a peer that finds no receive; 0: it fails
     ],
     align=True,

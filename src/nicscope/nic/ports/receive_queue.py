@@ -462,8 +462,10 @@ def _fail_message(nics, d, head):
     _report(nics, d, p, head.receive, head.said, head)
     if not streams.is_reliable(nics.ports, stream):
         return np.int64(arrivals.CONSUMED)
-    is_longer = head.said == layout.TOO_LONG and nics.ports.table[d, p].by_verbs == 1
-    verdict = layout.REMOTE_INVALID if is_longer else layout.REMOTE_FAILED
+    verdict = layout.REMOTE_FAILED
+    refuses = nics.ports.table[d, p].rules & layout.REFUSES_LONGER != 0
+    if refuses and head.said == layout.TOO_LONG:
+        verdict = layout.REMOTE_INVALID
     if stream.level == layout.DELIVERY:
         verdict = layout.FLUSHED
         if may_acknowledge(stream, head.sequence):

@@ -262,7 +262,7 @@ def post_answer(nics, d, head, space, owner, address):
     segment.address = address
     segment.length = head.length
     segment.key = 0
-    if owner != layout.NOBODY and ports.table[d, owner].by_verbs == 1:
+    if owner != layout.NOBODY and ports.table[d, owner].rules & layout.ANSWERS_BY_KEY != 0:
         segment.key = head.remote_key
         stream_to(ports, d, head.peer).answers += 1
     port.posted += 1

@@ -119,7 +119,7 @@ def tally_request(nics, d, head):
 def tally_completion(nics, n, p, side, status):
     """Count a completion at port ``p``, unless its queue pair has been reset."""
     port = nics.ports.table[n, p]
-    if port.by_verbs == 0 or port.state != layout.IDLE:
+    if port.state != layout.IDLE or port.rules & layout.ENDS_UNCOUNTED == 0:
         nics.ports.told_by_side[n, side, status] += 1
 
 

@@ -48,7 +48,7 @@ def poll_demand(nics, n):
 def note_source(nics, n, p, whose, head):
     """Record the registered source of the next packet of port ``p``, sent for port ``whose``."""
     port = nics.ports.table[n, p]
-    if nics.ports.table[n, whose].by_verbs == 1:
+    if nics.ports.table[n, whose].rules & layout.RECORDS_SOURCES != 0:
         piece = nics.ports.current[n, p, port.segment]
         head.region = piece.key
         head.source = piece.address + port.segment_done

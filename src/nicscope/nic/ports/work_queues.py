@@ -181,8 +181,8 @@ def mark_solicited(nics, n, q):
 
 @step
 def local_error_verdict(port):
-    """Verdict for a local error: a VI tells its peer that it is over, a queue pair nothing."""
-    return np.int64(layout.FLUSHED if port.by_verbs == 0 else layout.DONE)
+    """Verdict for a local error: what the peer is told, or that it is told nothing."""
+    return np.int64(layout.DONE if port.rules & layout.KEEPS_OWN_ERRORS != 0 else layout.FLUSHED)
 
 
 @step

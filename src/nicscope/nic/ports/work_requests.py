@@ -92,10 +92,10 @@ def _is_for_level(ports, port, stream):
 
 @step
 def _is_denied(port):
-    """Whether a VI is denied a fetch: its own end has to permit it, too."""
-    if port.operation != layout.FETCH or port.atomic != 0 or port.by_verbs == 1:
+    """Whether a fetch is denied by its own end, which has to permit it, too, where rules say so."""
+    if port.operation != layout.FETCH or port.atomic != 0:
         return False
-    return port.rights & layout.MAY_FETCH == 0
+    return (port.rules & layout.FETCHES_FREELY) + (port.rights & layout.MAY_FETCH) == 0
 
 
 @step
@@ -143,7 +143,7 @@ def end_work_request(nics, n, p, status):
     if status == layout.NO_RIGHTS:
         status = np.int64(layout.PROTECTION)  # the page has gone, though its region has not
     is_refused = status not in (layout.FLUSHED, layout.CLOSED, layout.PEER_DEAD)
-    if is_refused and port.by_verbs == 1:
+    if is_refused and port.rules & layout.STOPS_AT_ERROR != 0:
         port.stopped = 1
     if port.datagrams == 1:
         calls.report_sent(
@@ -153,7 +153,7 @@ def end_work_request(nics, n, p, status):
     if is_refused and streams.is_reliable(ports, _stream_of(nics, n, port)):
         pending = ports.pending[n, p, slot]
         pending.status = status
-        if port.by_verbs == 1 and has_open_predecessor(ports, n, p, slot):
+        if port.rules & layout.FAILS_IN_ORDER != 0 and has_open_predecessor(ports, n, p, slot):
             fail_after_predecessors(nics, n, p, slot, status)
             return
         calls.break_connection(nics, n, p, layout.BROKEN, POSTED_BADLY, local_error_verdict(port))
@@ -253,7 +253,7 @@ def _may_access(nics, d, p, head, right, payload):
 
     Its region is looked up for a packet with so much ``payload``, or for all of an answer.
     """
-    if head.total == 0 and nics.ports.table[d, p].by_verbs == 1:
+    if head.total == 0 and nics.ports.table[d, p].rules & layout.NAMES_NOTHING_EMPTY != 0:
         return True
     begin = head.remote - head.offset
     if not regions.permits(nics, d, p, head.remote_key, begin, head.total, right):
@@ -342,7 +342,7 @@ def deny_remote_access(nics, d, slot):
     if streams.is_reliable(ports, streams.stream_to(ports, d, head.peer)):
         verdict = layout.REMOTE_PROTECTION
         if (
-            ports.table[d, p].by_verbs == 1
+            ports.table[d, p].rules & layout.BOUNDS_PEERS_FIRST != 0
             and ports.table[d, p].rights & right_needed_by(head) == 0
         ):
             code, verdict = REQUEST_INVALID, layout.REMOTE_INVALID  # whatever the memory is

@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 
 from nicscope.config.costs import COSTS
-from nicscope.config.platform import load_platform, platform_names
 from nicscope.studies.pricing import FLOW, LATENCY, REPLAY, SIMULATE, cost_uses
 
 PAGE = Path(__file__).parent / "costs.md"
@@ -38,7 +37,6 @@ PARTS = {  # commands and what a section of the page says of them
 def page() -> str:
     """All of it: a section for each kind of command, then every cost with all of its users."""
     uses = cost_uses()
-    platforms = [load_platform(name) for name in platform_names()]
     lines = [HEAD]
     for who, told in PARTS.items():
         lines += [f"## {who.capitalize()}", "", told, ""]
@@ -49,13 +47,12 @@ def page() -> str:
             if who in uses[name]
         ]
         lines.append("")
-    lines += ["## All", "", "| cost | unit | per | by size of | charged by | stated by |"]
-    lines.append("|---|---|---|---|---|---|")
+    lines += ["## All", "", "| cost | unit | per | by size of | charged by |"]
+    lines.append("|---|---|---|---|---|")
     for name, kind in COSTS.items():
-        stating = sum(name in platform.costs for platform in platforms)
         lines.append(
             f"| `{name}` | {'ns/B' if kind.by_byte else 'us'} | {kind.per} | "
-            f"{kind.size_of or ''} | {'; '.join(uses[name])} | {stating} of {len(platforms)} |"
+            f"{kind.size_of or ''} | {'; '.join(uses[name])} |"
         )
     return "\n".join(lines) + "\n"
 

@@ -1,7 +1,7 @@
 """The ``nicscope`` command: arguments only, no logic.
 
-Each command lives in a file of its own and imports what it needs when it runs, so that
-``nicscope --help`` does not wait for the compiler.
+Each command is a function of ``library/``, or of a file here if it is more than a question, and
+imports what it needs when it runs, so that ``nicscope --help`` does not wait for the compiler.
 """
 
 from __future__ import annotations

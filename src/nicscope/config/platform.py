@@ -812,18 +812,24 @@ def delivery_costs(platform: Platform) -> dict[str, int]:
     return costs
 
 
+def _states_delivery(platform: Platform) -> bool:
+    return {*DELIVERY_COSTS} <= {*platform.costs, *platform.not_applicable}
+
+
 def transfer_costs(platform: Platform) -> dict[str, int]:
     """Delivery costs of a NIC whose per-message work may be priced by ``program_costs``.
 
     What does not apply is 0.  Errors: ``PlatformError`` naming the costs that the platform does
     not state.
     """
-    said = {*platform.costs, *platform.not_applicable}
-    absent = [name for name in DELIVERY_COSTS if name not in said]
-    if absent:
+    if not _states_delivery(platform):
+        stated = {*platform.costs, *platform.not_applicable}
+        absent = [name for name in DELIVERY_COSTS if name not in stated]
+        able = [name for name in platform_names() if _states_delivery(load_platform(name))]
+        more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
         raise PlatformError(
-            f"platform {platform.name!r} states no {', '.join(absent)}: delivery cannot be "
-            "simulated on it; `nicscope platforms` lists those on which it can"
+            f"platform {platform.name!r} states no {absent[0]}{more}, so delivery cannot be "
+            f"simulated on it; it can on {', '.join(able)}"
         )
     return {
         name: platform.costs[name].high_ps if name in platform.costs else 0

@@ -1,4 +1,4 @@
-"""The translation cache: one component, set up five ways by the published systems.
+"""The translation cache: one component, set up by each scheme in its own way.
 
 ``lookup`` asks, ``fill`` answers a miss, ``drop`` invalidates; nothing here waits.  A key is
 (set, tag).  Sets of up to ``SEARCHED_WAYS`` ways are searched way by way (UTLB 6.3, miNI IV.B.2):

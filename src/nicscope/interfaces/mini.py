@@ -29,8 +29,7 @@ from nicscope.interfaces.ports.process import Process
 from nicscope.interfaces.ports.shared_memory import Names, SharedMemory
 from nicscope.interfaces.programs import latest
 from nicscope.kernel.entry import bound
-from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE
-from nicscope.nic.ports.calls import invalidate_handle
+from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, invalidate_handle
 from nicscope.nic.ports.layout import FETCH, MAY_FETCH, MAY_WRITE, NOBODY, WRITE
 from nicscope.tracebacks import TrimmedTraceback
 

@@ -18,9 +18,9 @@ def left(cluster, nic):
             len(kernel.vis),
             len(kernel.regions),
             int((ports.work.regions[node]["key"] != 0).sum()),
-            len(kernel._ports),
-            len(kernel._queues),
-            len(kernel._rows),
+            len(kernel._free["port"]),
+            len(kernel._free["queue"]),
+            len(kernel._free["key"]),
             len(kernel.asked.waiting),
             int(ports.work.queues[node]["open"].sum()),
         ]

@@ -11,7 +11,7 @@ from nicscope.drivers.simulate.process import OWN, TIME
 from nicscope.drivers.simulate.records import POST, PROVIDE
 from nicscope.errors import SimulationError
 from nicscope.interfaces.ports.process import Asked, Process
-from nicscope.nic.ports.layout import DONE, FENCED, IMMEDIATE, STATUS_NAMES
+from nicscope.nic.ports.layout import DONE, FENCED, IMMEDIATE, SENT, STATUS_NAMES
 
 WORD = 8  # bytes of immediate data
 _NOTHING = [(0, 0, 0)]  # in the place of pieces, of which it has none
@@ -119,12 +119,17 @@ class WorkCalls(Process):
         return asked.request
 
     # Reports are asked for as of any port, and say more.
-    ended = Process.done
-    received = Process.arrival
-
-    def _end_of_sent(self, record):
+    @coroutine
+    def ended(self, mode="poll", port=None, *, after=None, timeout_us=None):
+        question = self._question(SENT, mode, port, timeout_us)
+        record = yield question if after is None else self._chain_requests(after, question)
+        self._sim_process.now = record[TIME]
+        if record[OWN] < 0:
+            raise self._wait_error(record)
         _, _, _, _, _, cookie, length, operation, status, _, _ = record
         return Ended(cookie, STATUS_NAMES[status], operation, length)
+
+    received = Process.arrival
 
     def _received(self, record):
         _, _, _, _, _, cookie, length, word, status, own, _ = record

@@ -282,9 +282,9 @@ class Agent:
         record = self._ports.table[self.node, port]
         record["reaped"] = record["reported"]
         record["read"] = record["reserved"] = record["received"]
-        self.process._map_port(port)
         send, receive = (NOBODY if queue is None else queue.place for queue in queues)
         open_port(record, send_queue=send, receive_queue=receive, async_errors=0, notices=0)
+        self.process._map_port(port)  # as the owner that it has now
         self._tell_attributes(port, attributes)
 
     def _tell_attributes(self, port: int, attributes: Attributes) -> None:

@@ -1,13 +1,16 @@
 """Tables by scheme have a row for each: who adds a scheme learns here which are missing."""
 
+import ast
 import importlib
+import inspect
 import pkgutil
 
 import pytest
 
 import nicscope
 from nicscope.config.design import Scheme, design_names, load_design
-from nicscope.drivers.translation import pin_actions_needed
+from nicscope.drivers.translation import CODES, pin_actions_needed
+from nicscope.nic.translate import book, requests
 
 # Tables of the schemes that differ from the others in something, and what holds for the rest.
 OF_SOME = {
@@ -51,3 +54,25 @@ def test_every_scheme_has_a_design_and_a_bound_of_its_pin_actions():
     assert {design.scheme for design in designs} == set(Scheme)
     for design in designs:
         assert pin_actions_needed(design.at_page_size(4096), 1) >= 0
+
+
+@pytest.mark.parametrize(
+    ("step", "others"),
+    [
+        ("ask", {Scheme.HANDLE, Scheme.PINNED}),  # the rest; and an area is never looked up
+        ("serve", {Scheme.HANDLE, Scheme.PINNED, Scheme.UTLB_PROCESS}),  # nor is a table missed
+    ],
+)
+def test_in_virtual_time_every_scheme_has_a_branch_of_its_own(step, others):
+    """One without would be served as if it were ``handle``, and only its counts would tell."""
+    tree = ast.parse(inspect.getsource(requests))
+    function = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == step)
+    asked = {
+        test.comparators[0].id
+        for test in ast.walk(function)
+        if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq)
+        if isinstance(test.comparators[0], ast.Name)
+    }
+    names = {name for name in asked if getattr(book, name, None) in CODES.values()}
+    have = {scheme for scheme, code in CODES.items() if code in {getattr(book, n) for n in names}}
+    assert set(Scheme) - have == others

@@ -72,5 +72,5 @@ def test_a_platform_that_states_no_costs_of_delivery_is_refused(monkeypatch):
     partial = made_up("partial", absent=("pio_write", "link_start"))
     monkeypatch.setattr(flow, "load_platform", lambda _: partial)
 
-    with refused(NicscopeError, "'partial'", "pio_write, link_start: "):
+    with refused(NicscopeError, "'partial'", "pio_write, link_start, so ", "it can on alcor"):
         ask(platform="partial")

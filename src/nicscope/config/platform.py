@@ -826,10 +826,10 @@ def transfer_costs(platform: Platform) -> dict[str, int]:
         stated = {*platform.costs, *platform.not_applicable}
         absent = [name for name in DELIVERY_COSTS if name not in stated]
         able = [name for name in platform_names() if _states_delivery(load_platform(name))]
-        more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+        more = f" and {len(absent) - 4} more" if len(absent) > 4 else ""
         raise PlatformError(
-            f"platform {platform.name!r} states no {absent[0]}{more}, so delivery cannot be "
-            f"simulated on it; it can on {', '.join(able)}"
+            f"platform {platform.name!r} states no {', '.join(absent[:4])}{more}, so delivery "
+            f"cannot be simulated on it; it can on {', '.join(able)}"
         )
     return {
         name: platform.costs[name].high_ps if name in platform.costs else 0

@@ -197,7 +197,7 @@ def _read_cell(
     Errors: ``PlatformError`` beginning with ``where``.
     """
     if not isinstance(cell, dict):
-        raise PlatformError(f"{where} must be a table of value, unit, evidence and source")
+        raise PlatformError(f"{where} must be a table of value, unit, evidence and source, or bare")
     check_known_keys(cell, (*values, "unit", "evidence", "source"), where, PlatformError)
     origin = read_origin(cell, sources, where, PlatformError)
     return read_unit(cell, units, where), origin

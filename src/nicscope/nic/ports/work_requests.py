@@ -93,9 +93,10 @@ def _is_for_level(ports, port, stream):
 @step
 def _is_denied(port):
     """Whether a fetch is denied by its own end, which has to permit it, too, where rules say so."""
-    if port.operation != layout.FETCH or port.atomic != 0:
+    is_free = port.rules & layout.FETCHES_FREELY != 0
+    if is_free or port.operation != layout.FETCH or port.atomic != 0:
         return False
-    return (port.rules & layout.FETCHES_FREELY) + (port.rights & layout.MAY_FETCH) == 0
+    return port.rights & layout.MAY_FETCH == 0
 
 
 @step

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nicscope.config.design import PARTS, USES, Design, Scheme, with_settings
+from nicscope.config.design import PARTS, SCHEMES, Design, Scheme, with_settings
 from oracle import replay as oracle
 
 UNLIMITED = ("pin_limit", "high_water", "most_valid")  # what None says of
@@ -37,7 +37,7 @@ def design_of(flat):
     known = [
         f"{key}={'none' if value is None else value}"
         for key, value in flat.items()
-        if key in USES[scheme] and not (value is None and key not in UNLIMITED)
+        if key in SCHEMES[scheme].uses and not (value is None and key not in UNLIMITED)
     ]
     known += [f"{key}={flat[key]}" for key in PARTS if key in flat]
     return with_settings(plain, known)

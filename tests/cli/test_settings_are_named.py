@@ -10,7 +10,7 @@ import pytest
 from trace_files import write
 
 from nicscope.cli.app import main
-from nicscope.config.design import DELIVERY_COSTS, SETTINGS, USES, design_names, load_design
+from nicscope.config.design import DELIVERY_COSTS, SCHEMES, SETTINGS, design_names, load_design
 from nicscope.reports.comparison import ReplayReport
 from nicscope.studies.replaying import choose_subjects, compare
 from nicscope.traces.reader import open_trace
@@ -49,7 +49,7 @@ SET = [
     for design in (
         *("unet", "vmmc-static", "vmmc-interrupt", "unet-mm-pca200", "utlb", "mini", "rnic"),
     )
-    for key in USES[load_design(design).scheme]
+    for key in SCHEMES[load_design(design).scheme].uses
     if key not in NOT_ALONE
 ] + [(design, "page_size") for design in ("utlb-shared", "utlb-process", "unet-mm-dc21140")]
 

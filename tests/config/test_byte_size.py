@@ -11,8 +11,8 @@ from nicscope.cli.app import app
 from nicscope.cli.arguments import byte_count
 from nicscope.cli.trace import sizes_of
 from nicscope.config.design import (
+    SCHEMES,
     SETTINGS,
-    USES,
     Kind,
     Scheme,
     load_design,
@@ -222,8 +222,8 @@ def test_no_option_that_takes_bytes_reads_them_in_its_own_way():
 
 
 def test_every_setting_in_bytes_is_read_by_the_same_rules():
-    for scheme, keys in USES.items():
-        for key in keys:
+    for scheme, rule in SCHEMES.items():
+        for key in rule.uses:
             if SETTINGS[key].kind is Kind.BYTES:
                 assert read_setting(scheme, key, "64K", "") == 65536
 

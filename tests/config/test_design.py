@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from nicscope.config.costs import Evidence
 from nicscope.config.design import (
     PARTS,
+    SCHEMES,
     SETTINGS,
-    USES,
     Replacement,
     Scheme,
     design_names,
@@ -44,9 +44,9 @@ def test_a_design_in_a_file_may_state_bare_values(tmp_path):
 def test_fields_that_a_scheme_does_not_use_are_none(tmp_path, scheme):
     design = design_of(tmp_path, f'scheme = "{scheme}"\n{LEAST[scheme]}\n')
     for key in SETTINGS:
-        if key not in USES[scheme]:
+        if key not in SCHEMES[scheme].uses:
             assert getattr(design, key) is None
-    assert list(design.to_json()) == ["name", "scheme", *USES[scheme]]
+    assert list(design.to_json()) == ["name", "scheme", *SCHEMES[scheme].uses]
 
 
 @pytest.mark.parametrize("scheme", list(Scheme))
@@ -101,7 +101,7 @@ def test_the_last_of_two_values_for_one_setting_holds_and_none_removes_a_limit()
 def test_setting_the_scheme_keeps_what_both_schemes_use():
     # In whichever order: the scheme is settled first.
     design = with_settings(load_design("utlb"), ["line=64", "scheme=handle"])
-    assert list(design.to_json()) == ["name", "scheme", *USES[Scheme.HANDLE]]
+    assert list(design.to_json()) == ["name", "scheme", *SCHEMES[Scheme.HANDLE].uses]
     kept = (design.name, design.scheme, design.entries, design.ways, design.line)
     assert kept == ("utlb", "handle", 8192, 1, 64)
 
@@ -128,7 +128,8 @@ def test_a_design_survives_being_set_to_what_it_says(name):
     design = load_design(name)
     stated = design.to_json() | {"index_offset": str(design.index_offset)}
     again = [
-        f"{key}={'none' if stated[key] is None else stated[key]}" for key in USES[design.scheme]
+        f"{key}={'none' if stated[key] is None else stated[key]}"
+        for key in SCHEMES[design.scheme].uses
     ]
     assert with_settings(design, again).to_json() == design.to_json()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nicscope.config.costs import COSTS
-from nicscope.config.design import SETTINGS, USES, Scheme, load_design
+from nicscope.config.design import SCHEMES, SETTINGS, Scheme, load_design
 from nicscope.config.platform import load_platform
 from nicscope.studies.pricing import MODELS
 
@@ -44,7 +44,7 @@ def test_every_setting_is_in_the_table_of_settings():
 @pytest.mark.parametrize("scheme", list(Scheme))
 def test_every_scheme_is_documented_with_its_own_settings(scheme):
     named = re.findall(r"`([a-z0-9_]+)`", row(DESIGNS, scheme).split("|")[2])
-    assert named == [key for key in USES[scheme] if key != "page_size"]
+    assert named == [key for key in SCHEMES[scheme].uses if key != "page_size"]
 
 
 @pytest.mark.parametrize("scheme", [scheme for scheme in Scheme if scheme != Scheme.UTLB_SHARED])

@@ -11,7 +11,7 @@ import pytest
 
 from nicscope.cli.app import main
 from nicscope.config.costs import COSTS, Evidence
-from nicscope.config.design import PARTS, USES, design_names, load_design
+from nicscope.config.design import PARTS, SCHEMES, design_names, load_design
 from nicscope.config.platform import MACHINE, load_platform, platform_names
 from nicscope.reports.template import design_file, platform_file
 from nicscope.studies.pricing import charged_by, cost_uses
@@ -88,7 +88,7 @@ def test_a_platforms_file_names_every_cost_and_parameter_and_who_asks_for_it(nam
 def test_a_designs_file_names_every_setting_of_its_scheme_and_every_part(name):
     lines = design_file(load_design(name)).splitlines()
 
-    for key in (*USES[load_design(name).scheme], *PARTS):
+    for key in (*SCHEMES[load_design(name).scheme].uses, *PARTS):
         assert sum(line.removeprefix("# ").startswith(f"{key} = ") for line in lines) == 1
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import nicscope
 from nicscope import interfaces
-from nicscope.config.design import PARTS, USES, Transport, design_names, load_design
+from nicscope.config.design import PARTS, SCHEMES, Transport, design_names, load_design
 from nicscope.errors import DesignError
 from nicscope.interfaces import Cluster, Faults, crossbar, mini, trapeze, unet, via, vmmc
 from nicscope.interfaces import options as setting
@@ -116,7 +116,7 @@ def test_keywords_that_editors_complete_are_those_that_are_taken():
     assert taken - shown == {"design", "mechanism", "loss"}
     assert shown - taken == set()
     assert {*DesignSettings.__annotations__} == (
-        {*(key for scheme in IN_TIME for key in USES[scheme]), *PARTS, "scheme"}
+        {*(key for scheme in IN_TIME for key in SCHEMES[scheme].uses), *PARTS, "scheme"}
         - {*RunOptions.__annotations__}
     )
 

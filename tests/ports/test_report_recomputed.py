@@ -11,11 +11,10 @@ import report_world as made
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
-from nicscope.config.design import load_design, with_settings
+from nicscope.config.design import SCHEMES, Pins, load_design, with_settings
 from nicscope.drivers.replay import replay
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, Transport
 from nicscope.drivers.simulate.records import REGISTER
-from nicscope.interfaces.ports.process import PINS_FIRST
 from nicscope.nic.ports.layout import FETCH, OWN_PORT, SEND, WRITE
 from nicscope.nic.ports.streams import stream_to
 from nicscope.traces.schema import Requests
@@ -206,7 +205,7 @@ def test_lookups_and_misses_are_a_replays_of_the_same_requests(design, stores):
         memory = process.allocate(34 * PAGE)
         await memory.write(bytes(len(memory)))
         world.export(process, 0, memory.address, len(memory))
-        if chosen.scheme in PINS_FIRST:
+        if SCHEMES[chosen.scheme].pins is Pins.FIRST:
             await process._sim_process.ask(
                 REGISTER, peer=process.port, address=memory.address, payload=len(memory)
             )

@@ -239,10 +239,10 @@ def known_setting(scheme: Scheme, key: str, where: str) -> Setting:
         raise DesignError(
             f"{where}: unknown key {key!r}{did_you_mean(key, ['scheme', *SETTINGS, *PARTS])}"
         )
-    if key not in USES[scheme]:
+    if key not in SCHEMES[scheme].uses:
         raise DesignError(
             f"{where}: scheme {scheme.value!r} does not use {key!r}; "
-            f"it uses {', '.join(USES[scheme])}"
+            f"it uses {', '.join(SCHEMES[scheme].uses)}"
         )
     return SETTINGS[key]
 
@@ -274,7 +274,7 @@ def read_setting(scheme: Scheme, key: str, given: Any, where: str) -> Value:
         raise DesignError(
             f"{where}: {key} must be from {setting.low} to {setting.high}, got {number}"
         )
-    is_table = key == "entries" and scheme in TABLES
+    is_table = key == "entries" and SCHEMES[scheme].holds is Holds.TABLE
     if setting.power_of_two and not is_table and number & (number - 1):
         raise DesignError(f"{where}: {key} must be a power of two, got {number}")
     return number
@@ -398,24 +398,83 @@ SETTINGS: dict[str, Setting] = {
 _HOST = ("prepin", "pin_limit", "replacement", "seed")
 _UTLB = ("entries", "ways", "index_offset", "prefetch", *_HOST)
 
-USES: dict[Scheme, tuple[str, ...]] = {
-    Scheme.PINNED: ("area_bytes", "page_size"),
-    Scheme.STATIC: ("entries", "page_size"),
-    Scheme.INTERRUPT: ("entries", "ways", "index_offset", "pin_limit", "page_size"),
-    Scheme.UNET_MM: ("entries", "victim_entries", "most_valid", "page_size"),
-    Scheme.UTLB: (*_UTLB, "page_size"),
-    Scheme.UTLB_SHARED: (*_UTLB, "page_size"),
-    Scheme.UTLB_PROCESS: ("entries", "prepin", "replacement", "seed", "page_size"),
-    Scheme.HANDLE: ("entries", "ways", "line", "high_water", "page_size"),
-    Scheme.RNIC: (
-        *("entries", "ways", "line", "mpt_entries", "mpt_ways"),
-        *("l1_entries", "l1_ways", "l1_shared", "mpt_l1_entries", "mpt_l1_ways"),
-        *("mtu", "indirect", "registered", "page_size"),
+
+class Holds(Enum):
+    """What a NIC has of its translations."""
+
+    AREA = auto()  # addresses of pinned areas, which are not looked up
+    TABLE = auto()  # all: a plain table that nothing is hashed into, of any length
+    CACHE = auto()  # some of them
+
+
+class Pins(Enum):
+    """When a page is pinned."""
+
+    NEVER = auto()  # but for the area, when a process begins
+    FIRST = auto()  # by the program's library or by registering, before a descriptor is posted
+    AT_MISS = auto()  # by the host, when the NIC asks for it
+
+
+class MissServer(Enum):
+    """Who gives the NIC a translation that it lacks."""
+
+    NO_ONE = auto()  # there is none that could be given: the page is not registered
+    NIC = auto()  # it fetches the entry from a table in the host's memory
+    KERNEL = auto()  # in an interrupt handler
+    THREAD = auto()  # of the kernel, which the interrupt handler wakes
+
+
+class SchemeRule(msgspec.Struct, frozen=True):
+    """What sets a scheme apart, beside its kernels (``nic.translate``) and its costs."""
+
+    holds: Holds
+    pins: Pins
+    misses: MissServer
+    uses: tuple[str, ...]  # names of ``SETTINGS``
+
+
+SCHEMES: dict[Scheme, SchemeRule] = {
+    Scheme.PINNED: SchemeRule(
+        Holds.AREA, Pins.NEVER, MissServer.NO_ONE, ("area_bytes", "page_size")
+    ),
+    Scheme.STATIC: SchemeRule(Holds.TABLE, Pins.FIRST, MissServer.NO_ONE, ("entries", "page_size")),
+    Scheme.INTERRUPT: SchemeRule(
+        Holds.CACHE,
+        Pins.AT_MISS,
+        MissServer.KERNEL,
+        ("entries", "ways", "index_offset", "pin_limit", "page_size"),
+    ),
+    Scheme.UNET_MM: SchemeRule(
+        Holds.CACHE,
+        Pins.AT_MISS,
+        MissServer.KERNEL,
+        ("entries", "victim_entries", "most_valid", "page_size"),
+    ),
+    Scheme.UTLB: SchemeRule(Holds.CACHE, Pins.FIRST, MissServer.NIC, (*_UTLB, "page_size")),
+    Scheme.UTLB_SHARED: SchemeRule(Holds.CACHE, Pins.FIRST, MissServer.NIC, (*_UTLB, "page_size")),
+    Scheme.UTLB_PROCESS: SchemeRule(
+        Holds.TABLE,
+        Pins.FIRST,
+        MissServer.NO_ONE,
+        ("entries", "prepin", "replacement", "seed", "page_size"),
+    ),
+    Scheme.HANDLE: SchemeRule(
+        Holds.CACHE,
+        Pins.AT_MISS,
+        MissServer.THREAD,
+        ("entries", "ways", "line", "high_water", "page_size"),
+    ),
+    Scheme.RNIC: SchemeRule(
+        Holds.CACHE,
+        Pins.FIRST,
+        MissServer.NIC,
+        (
+            *("entries", "ways", "line", "mpt_entries", "mpt_ways"),
+            *("l1_entries", "l1_ways", "l1_shared", "mpt_l1_entries", "mpt_l1_ways"),
+            *("mtu", "indirect", "registered", "page_size"),
+        ),
     ),
 }
-
-# Their entries are a plain table that nothing is hashed into, so any length will do.
-TABLES = (Scheme.STATIC, Scheme.UTLB_PROCESS)
 
 
 __all__ = [
@@ -486,7 +545,7 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
 
     def settings(self) -> dict[str, Value]:
         """Every setting that the scheme uses, by name."""
-        return {key: getattr(self, key) for key in USES[self.scheme]}
+        return {key: getattr(self, key) for key in SCHEMES[self.scheme].uses}
 
     def parts(self) -> dict[str, str | None]:
         """Every part beside the translation, by the names of ``PARTS``; None: others decide."""
@@ -608,7 +667,7 @@ def _changed(design: Design, pairs: Sequence[tuple[str, object]], said: str) -> 
     for key, given in pairs:
         if key == "scheme":
             scheme = read_scheme(given, f"{said}scheme={given}")
-    kept = [key for key in (*USES[scheme], *PARTS) if key in design.origins]
+    kept = [key for key in (*SCHEMES[scheme].uses, *PARTS) if key in design.origins]
     values = {key: getattr(design, key) for key in kept}
     origins = {key: design.origins[key] for key in kept}
     for key, given in pairs:
@@ -635,7 +694,7 @@ def _assemble(
     scheme: Scheme = bookkeeping["scheme"]
     filled: dict[str, Any] = {**bookkeeping, **values}
     traced = dict(origins)
-    for key in USES[scheme]:
+    for key in SCHEMES[scheme].uses:
         if key in filled:
             continue
         setting = SETTINGS[key]

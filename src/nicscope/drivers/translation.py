@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.config.design import Design, Scheme, ServedBy
+from nicscope.config.design import SCHEMES, Design, Holds, Scheme, ServedBy
 from nicscope.errors import DesignError
 from nicscope.kernel.decorators import kernel, row_of
 from nicscope.kernel.records import longer, records
@@ -87,14 +87,6 @@ _DIFFERENCES = (  # name, the whole, what is counted of it
     ("ni_misses_send_compulsory", "ni_misses_compulsory", "ni_misses_receive_compulsory"),
     ("ni_misses_noncompulsory", "ni_misses", "ni_misses_compulsory"),
 )
-_CACHED = (
-    Scheme.INTERRUPT,
-    Scheme.UNET_MM,
-    Scheme.UTLB,
-    Scheme.UTLB_SHARED,
-    Scheme.HANDLE,
-    Scheme.RNIC,
-)
 
 
 class Parts(NamedTuple):
@@ -108,7 +100,8 @@ class Parts(NamedTuple):
 def new_parts(design: Design, page_bits: int, kinds: bool, number: int) -> Parts:
     """Node ``number`` of ``design``, with pages of 2**page_bits bytes; see ``grown_parts``."""
     entries = design.entries or 0
-    if design.scheme in _CACHED:
+    is_cache = SCHEMES[design.scheme].holds is Holds.CACHE
+    if is_cache:
         nic = new_cache(entries, design.ways or 1, design.line or 1, design.victim_entries)
     else:
         nic = new_table(entries if design.scheme is Scheme.STATIC else 0)
@@ -117,7 +110,7 @@ def new_parts(design: Design, page_bits: int, kinds: bool, number: int) -> Parts
     host = new_host(new_pinning(limit, policy, (design.seed or 0) + number))
     # Only a cache has misses to tell apart.
     shadow = entries + (design.victim_entries or 0) + (design.l1_entries or 0)
-    book = new_book(kinds and design.scheme in _CACHED, shadow // (design.line or 1))
+    book = new_book(kinds and is_cache, shadow // (design.line or 1))
     _write_rules(book, design, page_bits)
     book.orders[0]["kinds_known"] = kinds
     return Parts(nic, host, book)
@@ -135,7 +128,7 @@ def _write_rules(book: Book, design: Design, page_bits: int) -> None:
     orders["high_water"] = -1 if design.high_water is None else design.high_water
     orders["line_bits"] = line_bits_of(design)
     orders["in_kernel"] = design.served_by == ServedBy.KERNEL
-    orders["cached"] = design.scheme in _CACHED
+    orders["cached"] = SCHEMES[design.scheme].holds is Holds.CACHE
     orders["scheme"] = CODES[design.scheme]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.config.design import Design, Scheme, ServedBy, Way
+from nicscope.config.design import SCHEMES, Design, Pins, Scheme, ServedBy, Way
 from nicscope.config.platform import (
     OF_VIA,
     VIA_COSTS,
@@ -25,6 +25,7 @@ from nicscope.config.platform import (
 )
 from nicscope.drivers.simulate.ports.costs import check_searched
 from nicscope.errors import DesignError, NicscopeError, PlatformError, SimulationError, did_you_mean
+from nicscope.nic import coherent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,12 +35,13 @@ RUNS = "runs"
 PORTS = "a cluster of ports"
 TRACE = "a trace"  # in virtual time
 OF_PORTS = tuple(Way)
-BY_PROCESSOR = (Way.PIO, Way.PIO_COMBINED, Way.CNI)
-HELPED_BY_HOST = (*BY_PROCESSOR, Way.DMA)  # where no process has done its CPU's part before
+BY_PROCESSOR = tuple(
+    Way(word) for word, one in coherent.NAMES.items() if one in coherent.BY_PROCESSOR
+)
+HELPED_BY_HOST = tuple(
+    Way(word) for word, one in coherent.NAMES.items() if one in coherent.HELPED_BY_HOST
+)
 HELP = ("interrupt",)  # and what that takes
-# The NIC asks for such a page when it misses it, and the host pins it then (UTLB, 2; U-Net/MM, 3;
-# miNI, IV): the others have pinned before the doorbell.
-PINNED_AT_THE_MISS = (Scheme.INTERRUPT, Scheme.UNET_MM, Scheme.HANDLE)
 # ``rnic`` looks regions up that programs have registered: those of verbs alone do.
 IN_TIME = tuple(scheme for scheme in Scheme if scheme is not Scheme.RNIC)
 OF_PCI = "pci_read_per_byte"  # does not apply where there is no I/O bus
@@ -208,7 +210,7 @@ def _of_who_serves(asked: Combination) -> NicscopeError | None:
 
 def _of_ways(asked: Combination) -> NicscopeError | None:
     design, way, interface = asked.design, asked.way, INTERFACES[asked.interface]
-    is_late = design is not None and design.scheme in PINNED_AT_THE_MISS
+    is_late = design is not None and SCHEMES[design.scheme].pins is Pins.AT_MISS
     if design is not None and is_late and way == Way.EDT:
         return DesignError(
             "edt needs a buffer on the NIC before the program writes, and under "

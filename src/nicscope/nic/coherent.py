@@ -203,6 +203,11 @@ NAMES = {
     "cni": Mechanism.CNI,
     "edt": Mechanism.EDT,
 }
+# Those that move a message's bytes by the processor, between its memory and buffers on the NIC.
+BY_PROCESSOR = (Mechanism.PIO, Mechanism.PIO_COMBINED, Mechanism.CNI)
+# Where the host's CPU has a part in what the NIC begins, which takes an interrupt if no process
+# has done it before.
+HELPED_BY_HOST = (*BY_PROCESSOR, Mechanism.DMA)
 
 
 WORD = 4  # bytes: of an entry's last word, and of a pointer

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nicscope.config.costs import COSTS
-from nicscope.config.design import PARTS, SETTINGS, USES, Kind
+from nicscope.config.design import PARTS, SCHEMES, SETTINGS, Kind
 from nicscope.config.platform import BYTES, MACHINE, PER_BYTE_UNITS, SIZES, TIME_UNITS
 from nicscope.studies.pricing import charged_by
 
@@ -99,7 +99,7 @@ def design_file(design: Design, said: Iterable[str] = ()) -> str:
 
     ``said``: what its first lines say of where it is from, each as a comment.
     """
-    others = ", ".join(USES)
+    others = ", ".join(SCHEMES)
     begun = [f"Begun from {design.name} by: nicscope designs new --from {design.name}"]
     lines = [
         *(f"# {' '.join(each.split())}" for each in [*said] or begun),

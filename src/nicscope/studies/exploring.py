@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nicscope.config.costs import COSTS
 from nicscope.config.design import (
     NONE,
+    SCHEMES,
     SETTINGS,
-    USES,
     Scheme,
     design_names,
     load_design,
@@ -326,7 +326,7 @@ def controls(state: State, recorded: int) -> dict[str, Any]:
     values = state.design.settings()
     found: dict[str, Any] = {}
     for key in EXPLORED:
-        is_used = key in USES[state.design.scheme]
+        is_used = key in SCHEMES[state.design.scheme].uses
         value = values.get(key)
         choices = set(CHOICES[key])
         if key == "page_size":

@@ -46,7 +46,7 @@ from nicscope.errors import DesignError, StudyError, did_you_mean
 from nicscope.interfaces.via import Cluster, Reliability
 from nicscope.interfaces.via.cluster import DELIVERIES, settings_of
 from nicscope.interfaces.via.descriptor import ALIGNMENT
-from nicscope.interfaces.ways import Combination, check_runs, why_way_refused
+from nicscope.interfaces.ways import HELPED_BY_HOST, Combination, check_runs, why_way_refused
 from nicscope.studies.sources import repeat
 
 if TYPE_CHECKING:
@@ -103,7 +103,8 @@ FETCHES = {Way.EDT: Part.BLOCK_WAIT, Way.CNI: Part.BLOCK_WAIT}
 DELIVERS = {Way.EDT: Part.COHERENCE, Way.CNI: Part.COHERENCE}
 # Its move of a descriptor, where descriptors lie in the host's memory.
 DESCRIPTOR = 9
-BY_CPU = (Way.PIO, Way.PIO_COMBINED)  # what the engine waits for is the processor
+# What the engine waits for is the processor: its transfer is told as the processor's.
+UNCACHED = (Way.PIO, Way.PIO_COMBINED)
 
 
 class Span(NamedTuple):
@@ -283,13 +284,13 @@ def _on_nic(one: _Record, messaging: Part, rank: int, prices: Prices) -> Iterato
     elif one.engine == Engine.NET_TX:
         yield Span(NETWORK, Part.NETWORK, one.start, one.end)
     elif one.engine == Engine.CPU and one.task == INTERRUPTED:
-        helps = prices.way in (*BY_CPU, Way.CNI, Way.DMA)
+        helps = prices.way in HELPED_BY_HOST
         yield Span(CPU, Part.COPY if helps else Part.MISS, one.start, one.end)
 
 
 def _transfer(one: _Record, part: Part | None, init: int, prices: Prices) -> Iterator[Span]:
     """The spans of a DMA engine's transfer: waiting for blocks, or a DMA in three parts."""
-    if prices.way in BY_CPU and one.engine != DESCRIPTOR:
+    if prices.way in UNCACHED and one.engine != DESCRIPTOR:
         return
     if part is not None:
         yield Span(ENGINE, part, one.start, one.end)

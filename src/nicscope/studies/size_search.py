@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.config.design import USES, Scheme, design_names, load_design, with_settings
+from nicscope.config.design import SCHEMES, Scheme, design_names, load_design, with_settings
 from nicscope.config.platform import load_platform
 from nicscope.drivers.replay import replay
 from nicscope.errors import StudyError
@@ -540,7 +540,7 @@ class Family:
         before = self.subject.design.to_json()
         return tuple(
             (key, given[key])
-            for key in USES[self.subject.design.scheme]
+            for key in SCHEMES[self.subject.design.scheme].uses
             if key in given and given[key] != str(before[key])
         )
 

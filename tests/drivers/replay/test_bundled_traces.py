@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from test_against_oracle import Columns, offset
 
-from nicscope.config.design import USES, Scheme, design_names, load_design, with_settings
+from nicscope.config.design import SCHEMES, Scheme, design_names, load_design, with_settings
 from nicscope.drivers.replay import replay
 from nicscope.memory.replacement import Replacement
 from nicscope.traces.bundled import bundled_traces
@@ -39,7 +39,9 @@ def as_rows(columns):
 
 def flat(design):
     """The design as the oracle takes it."""
-    settings = {name: getattr(design, name) for name in USES[design.scheme] if name != "seed"}
+    settings = {
+        name: getattr(design, name) for name in SCHEMES[design.scheme].uses if name != "seed"
+    }
     policy = settings.get("replacement")
     if policy is not None:
         settings["replacement"] = Replacement(policy).name.lower()
@@ -50,7 +52,7 @@ def flat(design):
 
 
 def made_small(design):
-    known = sorted(s for s in SMALL if s.partition("=")[0] in USES[design.scheme])
+    known = sorted(s for s in SMALL if s.partition("=")[0] in SCHEMES[design.scheme].uses)
     return with_settings(design, known)
 
 

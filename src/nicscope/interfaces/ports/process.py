@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from nicscope.config.design import Design, Scheme, ServedBy, Way
+from nicscope.config.design import SCHEMES, Design, Pins, ServedBy, Way
 from nicscope.drivers.current_program import RUNNING
 from nicscope.drivers.simulate.ports.posting import BLOCK, GATHER, MORE, POLL, SIGNAL
 from nicscope.drivers.simulate.ports.reports import GIVEN_BITS, KIND_BITS, LATE
@@ -79,14 +79,6 @@ class Arrival(NamedTuple):
 
 
 T = TypeVar("T")
-# Schemes under which the pages of a descriptor are pinned before it is posted.
-PINS_FIRST = (
-    Scheme.STATIC,
-    Scheme.RNIC,
-    Scheme.UTLB,
-    Scheme.UTLB_SHARED,
-    Scheme.UTLB_PROCESS,
-)
 NO_REGION = 0  # where memory need not be registered for a port
 MOST_BEFORE = CHAIN - 1  # the call itself is the last of the chain
 _tuple: Any = tuple.__new__  # makes a NamedTuple in half the time of its class
@@ -526,7 +518,7 @@ class Process(ProcessMemory, ProcessTasks):
 
     def _check_length(self, address: int, length: int) -> None:
         """Refuse what is longer than whoever pins it before it is posted can pin at once."""
-        if self.cluster.design.scheme not in PINS_FIRST or address < 0:
+        if SCHEMES[self.cluster.design.scheme].pins is not Pins.FIRST or address < 0:
             return  # or what the NIC is to refuse
         page, longest = self._memory.page_size, self.cluster.size.longest
         pages = (address + length - 1) // page - address // page + 1

@@ -6,7 +6,7 @@ import errno
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.config.design import Design, Scheme
+from nicscope.config.design import SCHEMES, Design, Pins
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.drivers.simulate.ports.connections import (
     attach_port,
@@ -203,7 +203,7 @@ class Device(WorkQueues):
         self._fabric, self._node = fabric, len(fabric.devices)
         fabric.devices.append(self)
         scheme = self._fabric.design.scheme
-        self.on_demand = scheme in (Scheme.INTERRUPT, Scheme.UNET_MM)
+        self.on_demand = SCHEMES[scheme].pins is Pins.AT_MISS
         self._is_made = False
 
     def __getattr__(self, name: str) -> Any:

@@ -53,6 +53,7 @@ RETRYING = int(coherent.Mechanism.DMA_RETRY)
 INTERVENING = int(coherent.Mechanism.DMA_INTERVENTION)
 CNI = int(coherent.Mechanism.CNI)
 EDT = int(coherent.Mechanism.EDT)
+HELPED_BY_HOST = tuple(int(one) for one in coherent.HELPED_BY_HOST)
 
 POINTERS_OF_NIC = (
     2 * coherent.SEND + 1,

@@ -10,7 +10,7 @@ from nicscope.drivers.simulate.bus.state import Bus, Parameters, new_bus
 from nicscope.drivers.simulate.store import buffers_in
 from nicscope.errors import SimulationError
 from nicscope.memory.paging.layout import NOBODY, HostMemory
-from nicscope.nic.coherent import COHERENT_METHOD, FALL_BACK, Mechanism, queue_bytes
+from nicscope.nic.coherent import BY_PROCESSOR, COHERENT_METHOD, FALL_BACK, Mechanism, queue_bytes
 from nicscope.nic.ports.descriptor import MOST_BYTES
 from nicscope.nic.ports.layout import REPORT
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from nicscope.config.design import Delivery
 
 WINDOW_BYTES = 4096  # that a program stores or loads at once, where there are no pages
-BY_CPU = (Mechanism.PIO, Mechanism.PIO_COMBINED, Mechanism.CNI)
 
 
 def bus_of_ports(
@@ -56,7 +55,7 @@ def bus_of_ports(
         queues=way is Mechanism.CNI,
         rings=rings,
         entries=entries,
-        rooms=way in BY_CPU,
+        rooms=way in BY_PROCESSOR,
     )
     _give_buffers(bus, parameters, way, delivery, REPORT.itemsize + MOST_BYTES)
     bus.rules["reports"] = last * page

@@ -37,10 +37,9 @@ from nicscope.nic.ways.state import (
     DMA,
     EDT,
     FETCH,
+    HELPED_BY_HOST,
     INTERVENING,
     NO_CALL,
-    PIO,
-    PIO_COMBINED,
     PUBLISH,
     RETRYING,
     begin_move,
@@ -107,7 +106,7 @@ def write_descriptor(machine, n, p, now):
     count = bytes_of(token)
     if transaction.written < count:
         return _store(machine, n, p, token, now)
-    if transaction.handed < count and machine.bus.rules[n].way in (DMA, PIO, PIO_COMBINED, CNI):
+    if transaction.handed < count and machine.bus.rules[n].way in HELPED_BY_HOST:
         return _flush_descriptor(machine, n, p, token, now)
     return False
 

@@ -10,7 +10,15 @@ import msgspec
 import numpy as np
 
 from nicscope.clock import NEVER
-from nicscope.config.design import Delivery, Design, Scheme, Transport, load_design
+from nicscope.config.design import (
+    SCHEMES,
+    Delivery,
+    Design,
+    MissServer,
+    Scheme,
+    Transport,
+    load_design,
+)
 from nicscope.drivers import translation
 from nicscope.drivers.simulate.ports.state import COSTS, Extent, Ports, port_shapes
 from nicscope.errors import SimulationError
@@ -65,15 +73,10 @@ QUEUES = (
 )  # fmt: skip
 WINDOW = 64  # packets, the most that the rejects of an acknowledgement can name
 _SERVICE = {
-    Scheme.PINNED: layout.NO_ONE,
-    Scheme.STATIC: layout.NO_ONE,
-    Scheme.UTLB_PROCESS: layout.NO_ONE,
-    Scheme.UTLB: layout.FETCHES,
-    Scheme.UTLB_SHARED: layout.FETCHES,
-    Scheme.RNIC: layout.FETCHES,
-    Scheme.INTERRUPT: layout.KERNEL,
-    Scheme.UNET_MM: layout.KERNEL,
-    Scheme.HANDLE: layout.THREAD,
+    MissServer.NO_ONE: layout.NO_ONE,
+    MissServer.NIC: layout.FETCHES,
+    MissServer.KERNEL: layout.KERNEL,
+    MissServer.THREAD: layout.THREAD,
 }
 
 
@@ -316,7 +319,7 @@ def _give_rules(ports: Ports, setup: Setup) -> None:
     page_size = setup.design.page_size
     assert page_size is not None
     rules["scheme"] = translation.CODES[setup.design.scheme]
-    rules["service"] = _SERVICE[setup.design.scheme]
+    rules["service"] = _SERVICE[SCHEMES[setup.design.scheme].misses]
     rules["reliable"] = setup.transport.reliable
     rules["by_connection"] = setup.transport.by_connection
     rules["window"] = setup.transport.window

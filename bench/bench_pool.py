@@ -46,7 +46,7 @@ COMMANDS = {
     "replay-rnic": ["replay", "--design", "rnic"],
     "curve": ["curve"],
     "target": ["size", "--target-miss", "1%"],
-    "descriptors": ["descriptors"],
+    "descriptors": ["rdma", "descriptors"],
 }
 
 

@@ -227,18 +227,18 @@ RUNS = (
     Run("curve {trace} --entries 4..16 --ways 1 --out {out:results}"),
     Run("curve {mooncake} --model kimi-k2"),
     Run(
-        "odp {trace} --prefetch async --fault-bytes 4KiB --costs {costs} --faults {faults}"
+        "rdma odp {trace} --prefetch async --fault-bytes 4KiB --costs {costs} --faults {faults}"
         " --out {out:results}"
     ),
-    Run("path {trace} --iommu off,strict --costs {path} --out {out:results}"),
-    Run("rcache {trace} --entries 4..16 --costs {costs} --out {out:results}"),
-    Run("connections --qps 2 --threads 2 --outstanding 2 --nic {nic} --out {out:results}"),
-    Run("descriptors {trace} --nic {nic} --out {out:results}"),
-    Run("register 1TiB --costs {costs} --out {out:results}", silent="multiplies"),
-    Run("register --regions {sizes}", silent="multiplies"),
-    Run("plan --pool 1GiB --limits {limits},mooncake --out {out:results}", silent="divides"),
-    Run("explain --mr 24GiB --hypothesis {ksm},table --out {out:results}", "compares"),
-    Run("fit {counters} --trace {trace} --out {out:results}"),
+    Run("rdma path {trace} --iommu off,strict --costs {path} --out {out:results}"),
+    Run("rdma cache {trace} --entries 4..16 --costs {costs} --out {out:results}"),
+    Run("rdma connections --qps 2 --threads 2 --outstanding 2 --nic {nic} --out {out:results}"),
+    Run("rdma descriptors {trace} --nic {nic} --out {out:results}"),
+    Run("rdma register 1TiB --costs {costs} --out {out:results}", silent="multiplies"),
+    Run("rdma register --regions {sizes}", silent="multiplies"),
+    Run("rdma plan --pool 1GiB --limits {limits},mooncake --out {out:results}", silent="divides"),
+    Run("rdma explain --mr 24GiB --hypothesis {ksm},table --out {out:results}", "compares"),
+    Run("rdma fit {counters} --trace {trace} --out {out:results}"),
     Run("flow --platform {delivery} --count 2 --payload 64 --out {out:results}"),
     Run("flow --to {delivery} --count 2"),
     Run("latency --platform {via} --mechanism dma --bytes 64 --out {out:results}"),
@@ -248,7 +248,7 @@ RUNS = (
     Run(
         "sweep {trace} --design {design} --grid platform={platform},mini-cluster --out {out:g.csv}"
     ),
-    Run("calibrate-host --memory 4MiB --seconds 0.1 --out {out:results}"),
+    Run("rdma calibrate --memory 4MiB --seconds 0.1 --out {out:results}"),
     Run("reproduce utlb/table4 --trace {trace} --out {out:results}"),
     Run("demo --out {out:results}", heavy=True),
     Run("explore {trace}", silent="its page shows how far it is", heavy=True),

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         WaitTimeoutError,
     )
     from nicscope.interfaces.options import Cluster
+    from nicscope.library import rdma
     from nicscope.library.applications import record_sockets, run_app
     from nicscope.library.measurements import (
         flow,
@@ -41,18 +42,6 @@ if TYPE_CHECKING:
         run_collective,
         verbs_bandwidth,
         verbs_latency,
-    )
-    from nicscope.library.rdma import (
-        calibrate_host,
-        connections,
-        descriptors,
-        explain,
-        fit,
-        odp,
-        path,
-        plan,
-        rcache,
-        register,
     )
     from nicscope.library.reproduce import reproduce
     from nicscope.library.simulate import run_verbs, simulate
@@ -82,25 +71,16 @@ __all__ = [
     "Transport",
     "WaitTimeoutError",
     "__version__",
-    "calibrate_host",
-    "connections",
     "curve",
-    "descriptors",
     "design_names",
-    "explain",
-    "fit",
     "flow",
     "latency",
     "load_design",
     "load_platform",
-    "odp",
     "open_trace",
-    "path",
-    "plan",
     "platform_names",
-    "rcache",
+    "rdma",
     "record_sockets",
-    "register",
     "replay",
     "reproduce",
     "run_app",
@@ -126,10 +106,6 @@ _HOMES = {
     "nicscope.library.measurements": (
         *("flow", "latency", "run_collective", "verbs_bandwidth", "verbs_latency"),
     ),
-    "nicscope.library.rdma": (
-        *("calibrate_host", "connections", "descriptors", "explain", "fit", "odp", "path", "plan"),
-        *("rcache", "register"),
-    ),
     "nicscope.library.reproduce": ("reproduce",),
     "nicscope.library.simulate": ("run_verbs", "simulate"),
     "nicscope.library.translation": ("curve", "replay", "size", "sweep"),
@@ -140,19 +116,30 @@ _HOMES = {
     "nicscope.traces.reader": ("Trace",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
+_MODULES = {"rdma": "nicscope.library.rdma"}  # of functions, such as ``ns.rdma.register``
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        found = import_module(_MODULES[name])
+        for each in vars(found).values():
+            _document(each)
+        return found
     if name not in _HOME:
         raise AttributeError(
             f"module 'nicscope' has no attribute {name!r}", name=name, obj=sys.modules[__name__]
         )
     found = getattr(import_module(_HOME[name]), name)
-    if command := getattr(found, "command", None):
-        found.__doc__ = command.documentation()
+    _document(found)
     globals()[name] = found
     return found
 
 
+def _document(found: Any) -> None:
+    """Give a command's function the documentation of its parameters."""
+    if command := getattr(found, "command", None):
+        found.__doc__ = command.documentation()
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted({*globals(), *_HOME, *_MODULES})

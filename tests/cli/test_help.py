@@ -7,7 +7,7 @@ import re
 import pytest
 import typer
 
-from nicscope.cli.app import app, main
+from nicscope.cli.app import PANELS, app, main
 
 
 def commands(group, context):
@@ -36,6 +36,25 @@ def test_a_command_says_in_whole_paragraphs_what_it_and_its_parameters_are_with_
         assert examples
         assert all(f"{each} ".startswith(f"{path} ") for each in examples)
         assert len(examples) == 1 + found.epilog.count("[/bold]\n\n[bold]")
+
+
+GROUPS = ["nicscope", *(path for path, found in ALL.items() if hasattr(found, "list_commands"))]
+
+
+@pytest.mark.parametrize("path", GROUPS)
+def test_a_list_of_commands_has_a_line_for_each_at_80_columns(path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([*path.split()[1:], "--help"]) == 0
+    shown = re.findall(r"^\u2502 (\S*)", capsys.readouterr().out, re.MULTILINE)
+    below = [each for each in ALL if each.rpartition(" ")[0] == path]
+    listed = [name for name in shown if not name.startswith("-")]
+    assert sorted(name for name in listed if name) == sorted(p.split()[-1] for p in below)
+    assert "" not in shown[shown.index(listed[-len(below)]) :]  # no line goes on from another
+
+
+def test_the_first_page_groups_every_command_by_what_one_comes_with():
+    grouped = [name for names in PANELS.values() for name in names]
+    assert sorted(grouped) == sorted(ROOT.commands)
 
 
 @pytest.mark.parametrize("path", ["nicscope", *ALL])

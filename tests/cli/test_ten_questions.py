@@ -61,7 +61,7 @@ def asked(capsys):
 
 def test_1_how_long_to_register_my_pool_and_what_shortens_it(asked):
     told, found = asked(
-        "register --bytes 1TiB --page 4k,64k,2M,1G --nics 8 --threads 1,8 --touched no,yes"
+        "rdma register --bytes 1TiB --page 4k,64k,2M,1G --nics 8 --threads 1,8 --touched no,yes"
     )
     assert "Registering 1 TiB in pages of 4 KiB, never touched, at 8 NICs" in told
     assert "Shortest is pages of 1 GiB, memory touched before and 8 threads" in told
@@ -78,7 +78,7 @@ def test_1_how_long_to_register_my_pool_and_what_shortens_it(asked):
 
 def test_2_why_i_lost_a_third_above_4_gib(asked):
     told, found = asked(
-        "explain --mr 24GiB --slices 1,3.5GiB --stack ucx:1.19 --hypothesis ksm,table,pool "
+        "rdma explain --mr 24GiB --slices 1,3.5GiB --stack ucx:1.19 --hypothesis ksm,table,pool "
         "--fast 9.24 --slow 6.00"
     )
     assert "Most likely it is an indirect key over chunks (ksm)" in told
@@ -98,7 +98,7 @@ def test_3_which_page_size_i_need(asked, trace):
 
 def test_4_how_to_split_under_limits(asked):
     told, found = asked(
-        "plan --pool 789GiB --max-mr 512GiB --max-entries 24M --kv-block 2MiB --page 2M"
+        "rdma plan --pool 789GiB --max-mr 512GiB --max-entries 24M --kv-block 2MiB --page 2M"
     )
     assert "789 GiB in pages of 2 MiB fit as 2 regions of 394.5 GiB" in told
     [one] = found["plans"]
@@ -112,7 +112,7 @@ def test_5_why_so_little_of_the_link(asked, service, tmp_path, capsys):
         words = ["--model", "llama-3-70b", "--tp", "8", "--layout", layout, "--slice", slices]
         assert main(["trace", "convert", str(service), str(path), *words]) == 0
         capsys.readouterr()
-        made[layout] = asked("descriptors", path, "--engine", "nixl,mooncake")
+        made[layout] = asked("rdma descriptors", path, "--engine", "nixl,mooncake")
     # 320 KiB a token at 8 ranks; 512 tokens are 20 MiB, in pages of 16 tokens 4 KiB of each of
     # 80 layers' keys and values.  Written: blocks 0 and 1; read: block 0.
     blocks = 3
@@ -131,7 +131,7 @@ def test_6_per_tensor_or_one_arena(asked, tmp_path):
     path = tmp_path / "tensors.csv"
     path.write_text("address,bytes\n" + "".join(f"{n * 40 * MIB:#x},40MiB\n" for n in range(1265)))
     told, found = asked(
-        "register --cache none,exact,range --page 64K --costs connectx-gpu --regions", path
+        "rdma register --cache none,exact,range --page 64K --costs connectx-gpu --regions", path
     )
     assert "Register what touches or overlaps as one range: 1 region takes 17.6 ms" in told
     assert [one["regions"] for one in found["registrations"]] == [1265, 1265, 1]
@@ -141,7 +141,9 @@ def test_6_per_tensor_or_one_arena(asked, tmp_path):
 
 
 def test_7_whether_my_registration_cache_thrashes(asked, trace):
-    told, found = asked("rcache --policy exact,page,merge --entries 64:256 --costs connectx", trace)
+    told, found = asked(
+        "rdma cache --policy exact,page,merge --entries 64:256 --costs connectx", trace
+    )
     assert "A cache with page keys of at most 64 regions costs least: 99.8 % of requests" in told
     assert "A cache with exact keys of at most" in told
     assert "thrashes: it registers 1,024 times" in told
@@ -152,7 +154,7 @@ def test_7_whether_my_registration_cache_thrashes(asked, trace):
 
 
 def test_8_whether_odp_would_do_instead_of_pinning(asked, trace):
-    told, found = asked("odp --prefetch none,sync,async --fault-bytes 4KiB", trace)
+    told, found = asked("rdma odp --prefetch none,sync,async --fault-bytes 4KiB", trace)
     ways = {one["prefetch"]: one for one in found["on_demand"]}
     assert ways["none"]["counts"]["faults"] == 2
     assert ways["sync"]["counts"]["faults"] == 0
@@ -161,14 +163,16 @@ def test_8_whether_odp_would_do_instead_of_pinning(asked, trace):
 
 
 def test_9_how_many_queue_pairs_before_the_cliff(asked):
-    told, found = asked("connections --qps 2:4 --outstanding 1:2 --threads 2 --read-window 1,16")
+    told, found = asked(
+        "rdma connections --qps 2:4 --outstanding 1:2 --threads 2 --read-window 1,16"
+    )
     assert "give" in told.split("million/s")[0]
     assert {one["queue_pairs"] for one in found["runs"]} == {2, 4}
     assert "outbound_pci_stalled_rd" in told
 
 
 def test_10_which_nic_and_iommu_mode(asked, trace):
-    told, found = asked("path --iommu off,pt,strict --page-size 4KiB", trace)
+    told, found = asked("rdma path --iommu off,pt,strict --page-size 4KiB", trace)
     assert "with the IOMMU off" in told
     assert "outbound_pci_stalled_wr" in told
     off, through, strict = found["paths"][:3]

@@ -77,7 +77,7 @@ READERS = {
         lambda t, _: flow_question.ask(platform="alcor", payload=t, max_payload=t).payload,
         1 << 17,
     ),
-    "rcache --bytes": (
+    "rdma cache --bytes": (
         lambda t, _: registering.libraries("page", "none", None, t)[0].most_bytes,
         1 << 40,
     ),
@@ -85,50 +85,50 @@ READERS = {
         lambda t, _: kv_choices("llama-3-70b", slice_bytes=t).slice_bytes,
         1 << 40,
     ),
-    "register --bytes": (
-        lambda t, _: ns.register(t, page=4096).found.found[0].pool.byte_count,
+    "rdma register --bytes": (
+        lambda t, _: ns.rdma.register(t, page=4096).found.found[0].pool.byte_count,
         1 << 40,
     ),
-    "register --page": (
-        lambda t, _: ns.register("1GiB", page=t).found.found[0].pool.page,
+    "rdma register --page": (
+        lambda t, _: ns.rdma.register("1GiB", page=t).found.found[0].pool.page,
         1 << 30,
     ),
-    "explain --mr": (lambda t, _: ns.explain(t).found.byte_count, 1 << 40),
-    "explain --page-size": (
-        lambda t, _: ns.explain("1GiB", page_size=t).found.asked[0].page,
+    "rdma explain --mr": (lambda t, _: ns.rdma.explain(t).found.byte_count, 1 << 40),
+    "rdma explain --page-size": (
+        lambda t, _: ns.rdma.explain("1GiB", page_size=t).found.asked[0].page,
         1 << 30,
     ),
-    "plan --pool": (
-        lambda t, _: ns.plan(t, kv_block=1, page_size=4096).found.wanted.byte_count,
+    "rdma plan --pool": (
+        lambda t, _: ns.rdma.plan(t, kv_block=1, page_size=4096).found.wanted.byte_count,
         1 << 40,
     ),
-    "plan --max-mr": (
-        lambda t, _: ns.plan(1 << 30, max_mr=t, kv_block=1, page_size=4096)
+    "rdma plan --max-mr": (
+        lambda t, _: ns.rdma.plan(1 << 30, max_mr=t, kv_block=1, page_size=4096)
         .found.wanted.most("region_bytes"),
         1 << 30,
     ),
-    "plan --kv-block": (
-        lambda t, _: ns.plan(1 << 40, kv_block=t, page_size=4096).found.wanted.block,
+    "rdma plan --kv-block": (
+        lambda t, _: ns.rdma.plan(1 << 40, kv_block=t, page_size=4096).found.wanted.block,
         1 << 40,
     ),
-    "plan --page-size": (
-        lambda t, _: ns.plan(1 << 40, page_size=t).found.plans[0].page,
+    "rdma plan --page-size": (
+        lambda t, _: ns.rdma.plan(1 << 40, page_size=t).found.plans[0].page,
         1 << 30,
     ),
-    "path --page-size": (lambda t, _: rates.page_bytes(t), 4096),
-    "path --read-bytes": (lambda t, _: rates.window(1, t).byte_count, 4096),
-    "odp --page-size": (lambda t, _: paging_on_demand.page_bytes(t), 1 << 30),
-    "odp --fault-bytes": (
+    "rdma path --page-size": (lambda t, _: rates.page_bytes(t), 4096),
+    "rdma path --read-bytes": (lambda t, _: rates.window(1, t).byte_count, 4096),
+    "rdma odp --page-size": (lambda t, _: paging_on_demand.page_bytes(t), 1 << 30),
+    "rdma odp --fault-bytes": (
         lambda t, _: paging_on_demand.ways(t, "none", 1, "none", 4096)[0].fault_bytes,
         1 << 40,
     ),
-    "odp --resident": (
+    "rdma odp --resident": (
         lambda t, _: paging_on_demand.ways("request", "none", 1, t, 4096)[0].resident_bytes,
         1 << 40,
     ),
     "trace make --size": (lambda t, _: sizes_of(t)[0][0], 1 << 30),
     "--pool": (lambda t, _: kv_choices("kimi-k2", pool_bytes=t).pool_bytes, 1 << 40),
-    "rcache --align": (
+    "rdma cache --align": (
         lambda t, _: registering.libraries("page", "none", t)[0].alignment,
         1 << 40,
     ),
@@ -155,31 +155,21 @@ OPTIONS = {
         tuple(words.rsplit(" ", 1)): "a function"
         for words in (
             *("flow --minpulse", "latency --mtu", "verbs bw --inline", "verbs lat --inline"),
-            "calibrate-host --memory",
+            "rdma calibrate --memory",
         )
     },
     **{  # of requests of a language model, which many commands read
         (command, option): reader
         for command in (
-            *("trace convert", "trace info", "descriptors", "replay", "curve", "size", "rcache"),
-            *("odp", "path", "sweep"),
+            *("trace convert", "trace info", "rdma descriptors", "replay", "curve", "size"),
+            *("rdma cache", "rdma odp", "rdma path", "sweep"),
         )
         for option, reader in (("--pool", "--pool"), ("--slice", "trace convert --slice"))
     },
     **{
         tuple(words.rsplit(" ", 1)): words
         for words in READERS
-        if words.split()[0]
-        in (
-            "size",
-            "curve",
-            "register",
-            "explain",
-            "plan",
-            "path",
-            "odp",
-            "rcache",
-        )
+        if words.split()[0] in ("size", "curve", "rdma")
     },
 }
 

@@ -57,10 +57,10 @@ FOLDERS = [case for case in CASES if case.is_folder and case not in NEW_FOLDERS]
 QUICK = [
     *(case for case in FILES if case.command in ("trace make", "trace convert", "record")),
     *(case for case in FILES if case.name in ("g.csv", "s.parquet", "t.json")),
-    *(case for case in FOLDERS if case.command in ("descriptors", "plan", "reproduce")),
+    *(case for case in FOLDERS if case.command in ("rdma descriptors", "rdma plan", "reproduce")),
     *(case for case in FOLDERS if case.label == "simulate-program-results"),
 ]
-QUICKEST = ("trace make", "trace convert", "descriptors", "plan")
+QUICKEST = ("trace make", "trace convert", "rdma descriptors", "rdma plan")
 
 
 def spread(pairs: Iterable[tuple[Case, Any]]) -> list[tuple[Case, Any]]:

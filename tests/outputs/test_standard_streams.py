@@ -23,14 +23,14 @@ from pairwise import others_marked
 
 # Of these only the help is printed: they take long, or find, make or print other things each time.
 HELP = {run.command for run in RUNS if run.heavy} | {
-    *("apps collective", "apps record-sockets", "calibrate-host", "record", "trace split"),
+    *("apps collective", "apps record-sockets", "rdma calibrate", "record", "trace split"),
 }
 # Of each command the first of its runs, or its help.
 PRINTING = {run.command: run.plain for run in reversed(RUNS)}
 PRINTING |= {command: Run(f"{command} --help") for command in HELP}
 # Of each way to print a quick one, which meets every stream; of the others one in three does.
 QUICK = [
-    *("compile", "designs", "designs new", "plan", "simulate", "sweep"),
+    *("compile", "designs", "designs new", "rdma plan", "simulate", "sweep"),
     *("trace make", "verbs run"),
 ]
 

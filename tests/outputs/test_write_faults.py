@@ -95,7 +95,7 @@ EVERY = [(case, state) for case in FILES + FOLDERS for state in (none, old)] + [
 # Which write in a way of their own: with a journal, beside a program that runs, into a new folder.
 PECULIAR = ("sweep", "reproduce", "record", "trace split")
 # Which of several folders with figures: of those that do not replay first.
-QUICKEST = ("plan",)
+QUICKEST = ("rdma plan",)
 
 
 def sort_of(case):

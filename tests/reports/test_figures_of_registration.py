@@ -37,13 +37,13 @@ def found(trace):
     counters.write_text(json.dumps({"hits": 32, "misses": 11}))
     limits = {"max_mr": "512GiB", "max_entries": "24M", "kv_block": "2MiB"}
     return {
-        "registrations parts": ns.register("1TiB", nics="8", threads="1,8", touched="no,yes"),
-        "plans": ns.plan("789GiB", **limits, page_size="4K,2MiB"),
-        "caches": ns.rcache(str(trace), entries="2..16"),
-        "waits resident": ns.odp(str(trace), resident="16KiB,none"),
-        "paths": ns.path(str(trace), reads=32),
-        "predictions": ns.explain("24GiB", hypothesis=HYPOTHESES),
-        "caches (fit)": ns.fit(str(counters), str(trace)),
+        "registrations parts": ns.rdma.register("1TiB", nics="8", threads="1,8", touched="no,yes"),
+        "plans": ns.rdma.plan("789GiB", **limits, page_size="4K,2MiB"),
+        "caches": ns.rdma.cache(str(trace), entries="2..16"),
+        "waits resident": ns.rdma.odp(str(trace), resident="16KiB,none"),
+        "paths": ns.rdma.path(str(trace), reads=32),
+        "predictions": ns.rdma.explain("24GiB", hypothesis=HYPOTHESES),
+        "caches (fit)": ns.rdma.fit(str(counters), str(trace)),
     }
 
 
@@ -123,14 +123,14 @@ def test_parts_of_registering_are_shares_of_the_upper_end(found):
 
 
 def test_more_threads_than_page_sizes_make_them_the_axis():
-    [axes] = ns.register("1GiB", page="4K", threads="1,2,4,8", touched="yes").figure().axes
+    [axes] = ns.rdma.register("1GiB", page="4K", threads="1,2,4,8", touched="yes").figure().axes
 
     assert axes.get_xlabel() == "threads"
     assert lines(axes)["in all"][0] == [1, 2, 4, 8]
 
 
 def test_what_does_not_fit_on_a_figure_is_counted():
-    shown = ns.register(
+    shown = ns.rdma.register(
         "1GiB", nics="1,2,4", threads="1,2", touched="no,yes", at_once="no,yes", page="4K,2M"
     )
     ways = len(shown.found.found)
@@ -156,7 +156,7 @@ def test_plans_are_marked_by_whether_they_fit_and_limits_are_lines(found):
 
 
 def test_a_pool_that_cannot_be_cut_has_no_points():
-    figure = ns.plan("1MiB", page_size="4K,1G", kv_block="64K", max_mr="4K").figure()
+    figure = ns.rdma.plan("1MiB", page_size="4K,1G", kv_block="64K", max_mr="4K").figure()
 
     for axes in figure.axes:
         assert lines(axes)["fits"] == lines(axes)["does not fit"] == ([], [])
@@ -180,7 +180,7 @@ def test_caches_are_the_tables_over_their_limits(found):
 
 
 def test_one_limit_leaves_a_mark_for_each_policy(trace):
-    [hits, *_] = ns.rcache(str(trace)).figure().axes
+    [hits, *_] = ns.rdma.cache(str(trace)).figure().axes
 
     assert [label.get_text() for label in hits.get_xticklabels()] == ["exact", "page", "merge"]
     assert [places for places, _ in lines(hits).values()] == [[0], [1], [2]]
@@ -209,7 +209,7 @@ def test_waits_over_what_may_be_resident_are_shares_of_what_is_touched(found, tr
     shares, waits = lines(axes)["4 KiB, no advice"]
     assert shares == pytest.approx([4 / touched, 1.0])
     assert waits[0] > waits[1]
-    assert "resident" not in ns.odp(str(trace), prefetch="sync", resident="none").figures()
+    assert "resident" not in ns.rdma.odp(str(trace), prefetch="sync", resident="none").figures()
 
 
 def test_each_part_of_a_path_is_a_range_and_the_least_is_said_to_bound(found):
@@ -258,7 +258,7 @@ def test_shapes_of_caches_stand_beside_the_ratio_that_was_counted(found):
 
 @pytest.mark.usefixtures("no_pixels")
 def test_the_folder_has_them_twice(tmp_path, capsys):
-    assert main(["register", "1GiB", "--out", str(tmp_path / "found")]) == 0
+    assert main(["rdma", "register", "1GiB", "--out", str(tmp_path / "found")]) == 0
 
     assert "parts.svg" in capsys.readouterr().out
     assert {path.name for path in (tmp_path / "found").iterdir()} == {

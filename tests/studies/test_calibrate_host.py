@@ -1,4 +1,4 @@
-"""``nicscope calibrate-host``: what is measured here, what is refused, and the file that comes."""
+"""``nicscope rdma calibrate``: what is measured here, what is refused, and the file that comes."""
 
 import resource
 
@@ -33,11 +33,11 @@ def may_lock(monkeypatch, most):
 
 
 def test_its_file_is_what_register_multiplies(tmp_path):
-    found = ns.calibrate_host(**QUICK)
+    found = ns.rdma.calibrate(**QUICK)
     found.save(tmp_path / "mine")
     path = tmp_path / "mine" / "registration.toml"
 
-    [way] = ns.register("1GiB", page=PAGE, costs=str(path)).as_json()["registrations"]
+    [way] = ns.rdma.register("1GiB", page=PAGE, costs=str(path)).as_json()["registrations"]
 
     costs = load_registration_costs(path)
     assert costs.origins["fault"].evidence is Evidence.MEASURED
@@ -78,7 +78,7 @@ def test_no_more_is_pinned_than_may_be_and_all_of_it_is_given_back(monkeypatch):
     may_lock(monkeypatch, 8 * PAGE)
     before = locked()
 
-    ns.calibrate_host(**QUICK)
+    ns.rdma.calibrate(**QUICK)
 
     assert max(pinned) == max(before, 8 * PAGE)
     assert locked() == before
@@ -87,7 +87,7 @@ def test_no_more_is_pinned_than_may_be_and_all_of_it_is_given_back(monkeypatch):
 def test_what_may_not_be_pinned_is_told_and_taken_from_the_published(monkeypatch):
     may_lock(monkeypatch, 0)
 
-    found = ns.calibrate_host(**QUICK)
+    found = ns.rdma.calibrate(**QUICK)
 
     said = " ".join(found.summary())
     assert "Not measured: pinning, as the process may lock 0 bytes more (RLIMIT_MEMLOCK" in said
@@ -99,7 +99,7 @@ def test_what_may_not_be_pinned_is_told_and_taken_from_the_published(monkeypatch
 def test_without_huge_pages_zeroing_is_that_of_memory_that_is_there(monkeypatch):
     monkeypatch.setattr(Mapped, "is_huge", lambda _: False)
 
-    found = ns.calibrate_host(**QUICK)
+    found = ns.rdma.calibrate(**QUICK)
 
     assert "huge pages on advice, as the kernel gave small pages" in " ".join(found.summary())
     zero = found.found.measured["zero"].span
@@ -146,4 +146,4 @@ def test_costs_written_to_a_file_are_read_again(tmp_path_factory, low, more, nam
 def test_more_than_is_left_is_not_taken(monkeypatch):
     monkeypatch.setattr(host, "available_bytes", lambda: 20 * MIB)
     with refused(NicscopeError, "a quarter"):
-        ns.calibrate_host(memory="8MiB")
+        ns.rdma.calibrate(memory="8MiB")

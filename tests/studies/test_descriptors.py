@@ -1,4 +1,4 @@
-"""``nicscope descriptors``: what transfer libraries make of a trace, and what binds it."""
+"""``nicscope rdma descriptors``: what transfer libraries make of a trace, and what binds it."""
 
 import numpy as np
 import pytest
@@ -21,11 +21,11 @@ def pages(count, size=16 * KIB, gap=0):
 
 
 def test_engines_differ_by_what_adjoins_and_by_what_is_long():
-    report = ns.descriptors(pages(64)).as_json()["transfers"]
+    report = ns.rdma.descriptors(pages(64)).as_json()["transfers"]
 
     assert [one["engine"] for one in report] == ["nixl", "mooncake", "joined"]
     assert [one["descriptors"] for one in report] == [64, 64, 1]
-    long = ns.descriptors(pages(2, 1 << 20, gap=1)).as_json()["transfers"]
+    long = ns.rdma.descriptors(pages(2, 1 << 20, gap=1)).as_json()["transfers"]
     assert [one["descriptors"] for one in long] == [2, 32, 2]
     assert {one["byte_count"] for one in long} == {2 << 20}
 
@@ -48,8 +48,8 @@ def test_each_bound_is_counts_times_costs():
 
 
 def test_small_descriptors_are_bound_by_posting_and_large_ones_by_the_link():
-    small = ns.descriptors(pages(1_000, gap=64), engine="nixl")
-    large = ns.descriptors(pages(20, 4 << 20, gap=64), engine="nixl")
+    small = ns.rdma.descriptors(pages(1_000, gap=64), engine="nixl")
+    large = ns.rdma.descriptors(pages(20, 4 << 20, gap=64), engine="nixl")
 
     assert small.found.found[0].bound_by(1) == "posting"
     told = " ".join(small.summary())
@@ -62,25 +62,27 @@ def test_small_descriptors_are_bound_by_posting_and_large_ones_by_the_link():
 def test_one_queue_pair_of_reads_is_bound_by_its_window_and_writes_are_not():
     def bound(op, qps):
         trace = table([(1 << 30 | place << 22, 1 << 22) for place in range(4)], op=op)
-        return ns.descriptors(trace, engine="joined", qps=qps).found.found[0].bound_by(1)
+        return ns.rdma.descriptors(trace, engine="joined", qps=qps).found.found[0].bound_by(1)
 
     assert bound("read", 1) == "read window"
     assert bound("read", 2) == bound("write", 1) == "link"
 
 
 def test_threads_that_are_said_to_be_enough_are():
-    one = ns.descriptors(pages(1_000, gap=64), engine="nixl").found.found[0]
+    one = ns.rdma.descriptors(pages(1_000, gap=64), engine="nixl").found.found[0]
 
     needed = one.threads_needed(1)
-    more = ns.descriptors(pages(1_000, gap=64), engine="nixl", threads=needed).found.found[0]
-    fewer = ns.descriptors(pages(1_000, gap=64), engine="nixl", threads=needed - 1).found.found[0]
+    more = ns.rdma.descriptors(pages(1_000, gap=64), engine="nixl", threads=needed).found.found[0]
+    fewer = ns.rdma.descriptors(
+        pages(1_000, gap=64), engine="nixl", threads=needed - 1
+    ).found.found[0]
 
     assert more.bound_by(1) != "posting"
     assert fewer.bound_by(1) == "posting"
 
 
 def test_what_is_not_known_of_a_nic_is_left_out_and_said():
-    report = ns.descriptors(pages(8), nic="efa-p5en", engine="mooncake")
+    report = ns.rdma.descriptors(pages(8), nic="efa-p5en", engine="mooncake")
 
     assert [*report.found.found[0].bounds] == ["posting", "link"]
     assert "Not known of this NIC, and left out: NIC, work requests, PCIe" in " ".join(

@@ -1,4 +1,4 @@
-"""``nicscope fit``: counters of hidden caches, and the caches that come out."""
+"""``nicscope rdma fit``: counters of hidden caches, and the caches that come out."""
 
 import json
 from collections import OrderedDict
@@ -64,7 +64,7 @@ def test_a_hidden_cache_lies_within_what_comes_out(entries, seed):
     pages = skewed(seed)
     trace = traffic(pages)
 
-    found = ns.fit(counted(pages, entries), trace)
+    found = ns.rdma.fit(counted(pages, entries), trace)
 
     full = shape(found, "full")
     assert full["explains"]
@@ -86,7 +86,7 @@ def test_a_hidden_cache_with_sets_is_the_nearest_of_its_ways(entries, ways):
     total = from_replay.as_json()["total"]
     counts = {"hits": total["lookups"] - total["ni_misses"], "misses": total["ni_misses"]}
 
-    found = ns.fit(counts, trace)
+    found = ns.rdma.fit(counts, trace)
 
     nearest = shape(found, ways)
     assert nearest["explains"]
@@ -100,7 +100,7 @@ def test_counts_with_pages_of_two_sizes_tell_shapes_apart():
     small = counted(pages, 32)
     large = {"page_size": "16K", **counted([page // 4 for page in pages], 32)}
 
-    alone, together = ns.fit(small, trace), ns.fit([small, large], trace)
+    alone, together = ns.rdma.fit(small, trace), ns.rdma.fit([small, large], trace)
 
     def explaining(found):
         return {one["ways"] for one in found.as_json()["shapes"] if one["explains"]}
@@ -161,7 +161,7 @@ def test_a_random_cache_counts_as_lists_of_what_is_held_do(numbers, lines, ways,
 @pytest.mark.parametrize(("entries", "ways"), [(48, 48), (64, 4)])
 def test_a_hidden_random_cache_lies_within_what_comes_out(entries, ways):
     pages = skewed(5, count=1500, pages=150)
-    found = ns.fit(drawn(pages, entries, ways, seed=3), traffic(pages), line=1)
+    found = ns.rdma.fit(drawn(pages, entries, ways, seed=3), traffic(pages), line=1)
 
     one = shape(found, "full" if ways == entries else ways, "random")
     assert one["explains"]
@@ -176,7 +176,7 @@ def test_a_hidden_cache_of_an_rdma_nic_lies_within_what_comes_out(line):
     total = ns.replay(trace, "rnic", entries=64, ways=64 // line, line=line).as_json()["total"]
     counts = {"l0_mtt_hit": total["mtt_l0_hits"], "l0_mtt_miss": total["mtt_l0_misses"]}
 
-    one = shape(ns.fit(counts, trace), "full", line=line)
+    one = shape(ns.rdma.fit(counts, trace), "full", line=line)
 
     assert one["explains"]
     assert one["entries_low"] <= 64 <= one["entries_high"]
@@ -184,7 +184,7 @@ def test_a_hidden_cache_of_an_rdma_nic_lies_within_what_comes_out(line):
 
 def test_over_a_long_trace_random_caches_are_left_out_and_that_is_told(monkeypatch):
     monkeypatch.setattr("nicscope.studies.fitting.MOST_DRAWN", 99)
-    found = ns.fit({"hits": 50, "misses": 50}, traffic([*range(50)] * 2))
+    found = ns.rdma.fit({"hits": 50, "misses": 50}, traffic([*range(50)] * 2))
     assert not found.as_json()["random_tried"]
     assert {one["replacement"] for one in found.as_json()["shapes"]} == {"lru"}
     assert "Random replacement was not tried" in " ".join(found.summary())
@@ -200,7 +200,7 @@ def test_over_a_long_trace_random_caches_are_left_out_and_that_is_told(monkeypat
     ],
 )
 def test_what_counters_cannot_tell_is_told(pages, counts, said):
-    found = ns.fit(counts, traffic(pages), tolerance=0 if said == "3 or more" else 0.01)
+    found = ns.rdma.fit(counts, traffic(pages), tolerance=0 if said == "3 or more" else 0.01)
     told = " ".join([*found.summary(), str(found)])
     assert said in told if said else "may not be the same traffic" not in told
 
@@ -249,4 +249,4 @@ def test_counters_that_say_nothing_are_refused(plain, facts, tmp_path):
     path = tmp_path / "c.json"
     path.write_text(plain if isinstance(plain, str) else json.dumps(plain))
     with refused(NicscopeError, *facts):
-        ns.fit(path, traffic([1]))
+        ns.rdma.fit(path, traffic([1]))

@@ -1,4 +1,4 @@
-"""``nicscope odp``: registering memory ahead against having a NIC's faults page it in."""
+"""``nicscope rdma odp``: registering memory ahead against having a NIC's faults page it in."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ PAGE = 4096
 
 
 def paged(trace, **options):
-    return ns.odp(trace, **options).as_json()
+    return ns.rdma.odp(trace, **options).as_json()
 
 
 def counted(trace, **options):
@@ -155,7 +155,7 @@ def test_a_slow_request_is_told_by_its_faults():
 
     assert found["faults_of_a_request"] == {"p50": 0, "p99": 1, "p99.9": 3}
     assert found["counts"]["most_faults"] == 3
-    told = " ".join(ns.odp(table(ranges), prefetch="none", fault_bytes="4KiB").summary())
+    told = " ".join(ns.rdma.odp(table(ranges), prefetch="none", fault_bytes="4KiB").summary())
     assert "1.10 % of requests fault, so the 99th of 100 waits 1.75 to 2.85 ms" in told
     assert "the longest waits 5.25 to 8.55 ms for 3 faults" in told
 
@@ -174,13 +174,13 @@ def test_its_counters_are_those_of_rdma_statistic():
 def test_the_answer_says_that_what_does_not_fit_cannot_be_pinned():
     ring = [(PAGE * (place % 8), 64) for place in range(80)]
 
-    told = " ".join(ns.odp(table(ring), prefetch="none", resident="16KiB").summary())
+    told = " ".join(ns.rdma.odp(table(ring), prefetch="none", resident="16KiB").summary())
 
     assert "32 KiB would be pinned, more than may be resident: it would fail" in told
 
 
 def test_a_fault_brings_no_less_than_a_page_unless_it_is_told_to():
-    found = ns.odp("bundled:rsync_transfer", prefetch="none", page_size="2MiB").as_json()
+    found = ns.rdma.odp("bundled:rsync_transfer", prefetch="none", page_size="2MiB").as_json()
     assert [one["fault_bytes"] for one in found["on_demand"]] == [None]
-    found = ns.odp("bundled:rsync_transfer", prefetch="none", page_size="64KiB").as_json()
+    found = ns.rdma.odp("bundled:rsync_transfer", prefetch="none", page_size="64KiB").as_json()
     assert [one["fault_bytes"] for one in found["on_demand"]] == [1 << 16, None]

@@ -1,4 +1,4 @@
-"""``nicscope plan``: pools cut into regions, against a slow twin and against what was published."""
+"""``nicscope rdma plan``: pools cut into regions, against a slow twin and what was published."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,12 +49,14 @@ def test_a_plan_has_as_few_regions_as_filling_one_after_the_other(
 
 
 def told(*pool, **options):
-    return " ".join(ns.plan(*pool, **options).summary())
+    return " ".join(ns.rdma.plan(*pool, **options).summary())
 
 
 def test_the_pool_of_flexkv_fits_as_two_regions():
     # FlexKV, pull request 275: 789.375 GiB passes the 512 GiB that a region may have.
-    found = ns.plan("789GiB", max_mr="512GiB", max_entries="24M", kv_block="2MiB", page_size="2MiB")
+    found = ns.rdma.plan(
+        "789GiB", max_mr="512GiB", max_entries="24M", kv_block="2MiB", page_size="2MiB"
+    )
 
     [plan] = found.as_json()["plans"]
     assert (plan["regions"], plan["largest_bytes"]) == (2, 789 * GIB // 2)
@@ -64,7 +66,7 @@ def test_the_pool_of_flexkv_fits_as_two_regions():
 
 def test_what_a_nic_of_efa_holds_is_what_was_published_of_it():
     # Mooncake, pull request 1912: some 24 million entries are 92 GiB of 4 KiB pages.
-    assert ns.plan("91GiB", limits="efa", page_size="4K").found.plans[0].fits
+    assert ns.rdma.plan("91GiB", limits="efa", page_size="4K").found.plans[0].fits
     said = told("93GiB", limits="efa", page_size="4K")
     assert "Pages of 4 KiB do not do: a NIC would need 24,379,392 entries" in said
     assert "enough for 91.6 GiB. Other pages would do. 93 GiB in pages of 64 KiB fit as 1" in said
@@ -72,7 +74,7 @@ def test_what_a_nic_of_efa_holds_is_what_was_published_of_it():
 
 def test_the_tightest_limit_holds():
     def most(**options):
-        return ns.plan("1TiB", **options).found.wanted.most("region_bytes")
+        return ns.rdma.plan("1TiB", **options).found.wanted.most("region_bytes")
 
     assert most() is None
     assert most(limits="mooncake") == 1 << 40
@@ -92,11 +94,11 @@ def test_blocks_that_do_not_go_with_pages_and_pools_that_no_page_fits_are_told()
 
 
 def test_regions_of_a_plan_are_a_table():
-    found = ns.plan("7MiB", max_mr="2MiB", kv_block="1MiB", page_size="4K")
+    found = ns.rdma.plan("7MiB", max_mr="2MiB", kv_block="1MiB", page_size="4K")
     rows = found.table("regions").to_pylist()
     assert [row["region_bytes"] >> 20 for row in rows] == [2, 2, 2, 1]
     assert [row["offset_bytes"] >> 20 for row in rows] == [0, 2, 4, 6]
-    many = ns.plan("1GiB", max_mr=4096, kv_block=512, page_size=4096)
+    many = ns.rdma.plan("1GiB", max_mr=4096, kv_block=512, page_size=4096)
     assert many.found.plans[0].regions == 1 << 18  # as many as there are blocks
 
 

@@ -20,18 +20,18 @@ from refusals import refused
 
 NOT_THERE = "no-such-file.parquet"
 STUDIES = {
-    "descriptors": partial(ns.descriptors, NOT_THERE),
-    "rcache": partial(ns.rcache, NOT_THERE),
-    "odp": partial(ns.odp, NOT_THERE),
-    "path": partial(ns.path, NOT_THERE),
-    "connections": ns.connections,
-    "explain": partial(ns.explain, "24GiB"),
-    "plan": partial(ns.plan, "1GiB"),
-    "register": partial(ns.register, "1GiB"),
-    "register of no size": ns.register,
-    "register of some": partial(ns.register, "some"),
-    "register of much": partial(ns.register, "2000TiB"),
-    "calibrate-host": ns.calibrate_host,
+    "descriptors": partial(ns.rdma.descriptors, NOT_THERE),
+    "rcache": partial(ns.rdma.cache, NOT_THERE),
+    "odp": partial(ns.rdma.odp, NOT_THERE),
+    "path": partial(ns.rdma.path, NOT_THERE),
+    "connections": ns.rdma.connections,
+    "explain": partial(ns.rdma.explain, "24GiB"),
+    "plan": partial(ns.rdma.plan, "1GiB"),
+    "register": partial(ns.rdma.register, "1GiB"),
+    "register of no size": ns.rdma.register,
+    "register of some": partial(ns.rdma.register, "some"),
+    "register of much": partial(ns.rdma.register, "2000TiB"),
+    "calibrate-host": ns.rdma.calibrate,
     "verbs lat": ns.verbs_latency,
     "verbs bw": ns.verbs_bandwidth,
     "size": partial(size, nic_memory="128KiB"),
@@ -216,23 +216,23 @@ def test_a_question_that_makes_no_sense_is_answered_in_one_line(row):
 
 
 def limits(path):
-    return ns.plan("1GiB", limits=str(path))
+    return ns.rdma.plan("1GiB", limits=str(path))
 
 
 def hypothesis(path):
-    return ns.explain("1GiB", hypothesis=str(path))
+    return ns.rdma.explain("1GiB", hypothesis=str(path))
 
 
 def sizes(path):
-    return ns.register(regions=path)
+    return ns.rdma.register(regions=path)
 
 
 def ranges(path):
-    return ns.register(regions=path, cache="range")
+    return ns.rdma.register(regions=path, cache="range")
 
 
 def sizes_and_a_size(path):
-    return ns.register("1GiB", regions=path)
+    return ns.rdma.register("1GiB", regions=path)
 
 
 def name_of(load):

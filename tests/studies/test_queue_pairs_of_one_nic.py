@@ -1,4 +1,4 @@
-"""``nicscope connections``: queue pairs and outstanding operations of one NIC."""
+"""``nicscope rdma connections``: queue pairs and outstanding operations of one NIC."""
 
 import json
 
@@ -43,7 +43,7 @@ def test_more_queue_pairs_than_contexts_lose_what_fetching_them_takes():
 
 
 def test_a_window_of_one_read_binds_a_queue_pair_and_no_write():
-    report = ns.connections(qps=2, operation="read,write", read_window="1,16", **FEW)
+    report = ns.rdma.connections(qps=2, operation="read,write", read_window="1,16", **FEW)
 
     narrow, wide, write = report.as_json()["runs"]  # writes have no window, so there is one of them
     assert (narrow["window"], wide["window"], write["operation"]) == (1, 16, "write")
@@ -79,7 +79,9 @@ def test_the_answer_says_what_is_best_and_where_it_falls(tmp_path):
     path = tmp_path / "small.toml"
     path.write_text(load_text("connectx-6").replace("value = [450, 5592]", "value = [8, 8]"))
 
-    told = " ".join(ns.connections(qps="8,64", threads=8, outstanding=8, nic=str(path)).summary())
+    told = " ".join(
+        ns.rdma.connections(qps="8,64", threads=8, outstanding=8, nic=str(path)).summary()
+    )
 
     assert told.startswith("8 queue pairs and 8 outstanding reads of each of 8 threads give")
     assert "falls beyond 8 queue pairs: with 64 it is" in told

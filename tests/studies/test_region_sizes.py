@@ -1,4 +1,4 @@
-"""``nicscope explain``: what hypotheses predict, against what was published."""
+"""``nicscope rdma explain``: what hypotheses predict, against what was published."""
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ def slow_by(way):
 
 def predictions(*given, **options):
     """What each hypothesis says, by the ways that were asked for."""
-    asked = ns.explain(*given, **options).as_json()["asked"]
+    asked = ns.rdma.explain(*given, **options).as_json()["asked"]
     every = [slow_by(way) for way in asked]
     return {name: [each[name] for each in every] for name in every[0]}
 
@@ -36,7 +36,7 @@ def test_each_hypothesis_says_what_was_seen_with_pages_of_4_kib(pool, slices, sl
 
 
 def test_each_change_leaves_others_slow():
-    found = ns.explain("24GiB", stack="ucx:1.19").as_json()["tests"]
+    found = ns.rdma.explain("24GiB", stack="ucx:1.19").as_json()["tests"]
 
     told = {one["told"]: [name for name, slow in slow_by(one).items() if slow] for one in found}
     assert told == {
@@ -69,7 +69,7 @@ def test_what_is_slow_is_counted_one_region_by_the_other(byte_count, parts, page
     slow_by_bytes = any(size >= 4 * GIB for size in regions)
     slow_by_entries = any((size + page - 1) // page > 1 << 20 for size in regions)
 
-    found = ns.explain(byte_count, slices=parts, page_size=page)
+    found = ns.rdma.explain(byte_count, slices=parts, page_size=page)
 
     assert found.found.asked[0].regions == len(regions)
     assert slow_by(found.as_json()["asked"][0]) == {
@@ -80,7 +80,7 @@ def test_what_is_slow_is_counted_one_region_by_the_other(byte_count, parts, page
 
 
 def test_the_answer_says_what_differs_and_what_tells_apart():
-    said = " ".join(ns.explain("24GiB", stack="ucx:1.19", fast=9.24, slow=6.00).summary())
+    said = " ".join(ns.rdma.explain("24GiB", stack="ucx:1.19", fast=9.24, slow=6.00).summary())
 
     assert said.startswith("Most likely it is an indirect key over chunks (ksm), ")
     assert "What cures that: UCX_IB_REG_MT_THRESH=inf, or slices below 4 GiB." in said
@@ -91,8 +91,8 @@ def test_the_answer_says_what_differs_and_what_tells_apart():
 
 
 def test_ways_that_do_not_differ_are_told():
-    assert "None of them says" in " ".join(ns.explain("2GiB").summary())
-    assert ns.explain("2GiB", slices=1).summary() == ["Fast by all of them."]
-    assert ns.explain("24GiB", slices=1, hypothesis="ksm").summary() == [
+    assert "None of them says" in " ".join(ns.rdma.explain("2GiB").summary())
+    assert ns.rdma.explain("2GiB", slices=1).summary() == ["Fast by all of them."]
+    assert ns.rdma.explain("24GiB", slices=1, hypothesis="ksm").summary() == [
         "Slow by an indirect key over chunks."
     ]

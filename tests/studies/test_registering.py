@@ -1,4 +1,4 @@
-"""``nicscope register``: what registering memory takes, against what was published of it."""
+"""``nicscope rdma register``: what registering memory takes, against what was published of it."""
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ GB = 10**9
 
 
 def ways(*words, **options):
-    return ns.register(*words, **options).as_json()["registrations"]
+    return ns.rdma.register(*words, **options).as_json()["registrations"]
 
 
 def printed(found):
@@ -92,12 +92,12 @@ def test_the_smallest_first_waits_less_for_what_is_registered_already(tmp_path):
 
 
 def test_the_answer_says_what_limits_are_passed_and_what_shortens_it():
-    told = " ".join(ns.register("200GiB", page="4K", costs="efa-gpu").summary())
+    told = " ".join(ns.rdma.register("200GiB", page="4K", costs="efa-gpu").summary())
     assert "a region has 214,748,364,800 bytes, and may have 192,000,000,000" in told
     assert "a NIC needs 52,428,800 entries, and has some 24,000,000" in told
-    assert "Beyond" not in " ".join(ns.register("1GiB", page="2M", costs="efa-gpu").summary())
+    assert "Beyond" not in " ".join(ns.rdma.register("1GiB", page="2M", costs="efa-gpu").summary())
     told = " ".join(
-        ns.register("1TiB", nics=8, page="4K,2M", touched="no,yes", threads="1,8").summary()
+        ns.rdma.register("1TiB", nics=8, page="4K,2M", touched="no,yes", threads="1,8").summary()
     )
     assert told.startswith("Registering 1 TiB in pages of 4 KiB, never touched, at 8 NICs, one ")
     assert "Shortest is pages of 2 MiB, memory touched before and 8 threads: " in told
@@ -108,12 +108,12 @@ def test_what_touches_is_registered_as_one(tmp_path):
     rows = ["address,bytes", "0x3000,8K", "0x1000,4K", "0x2000,4K", "0x9000,4K", "0x9000,4K"]
     path.write_text("\n".join(rows))
 
-    found = ns.register(regions=path, cache="none,exact,range", page="4K").as_json()
+    found = ns.rdma.register(regions=path, cache="none,exact,range", page="4K").as_json()
 
     sizes = [(one["regions"], one["bytes"]) for one in found["registrations"]]
     assert sizes == [(5, 24 << 10), (4, 20 << 10), (2, 20 << 10)]
     with refused(NicscopeError, "--cache", "'rangy'", "'range'"):
-        ns.register(regions=path, cache="rangy")
+        ns.rdma.register(regions=path, cache="rangy")
 
 
 @given(lines=st.lists(st.tuples(st.integers(0, 60), st.integers(1, 12)), min_size=1, max_size=12))
@@ -136,8 +136,8 @@ def test_joining_a_list_is_told_first_and_named_in_each_row(tmp_path):
     path = tmp_path / "tensors.csv"
     path.write_text("\n".join(["address,bytes", *(f"{n << 26:#x},64MiB" for n in range(1000))]))
 
-    gpu = ns.register(regions=path, cache="none,range", page="64K", costs="connectx-gpu")
-    host = ns.register(regions=path, cache="none,range", page="4K")
+    gpu = ns.rdma.register(regions=path, cache="none,range", page="64K", costs="connectx-gpu")
+    host = ns.rdma.register(regions=path, cache="none,range", page="4K")
 
     # 1,000 calls of 1.9 ms, and 1,024,000 pages of 64 KiB at 0.0194 us, once each.
     assert gpu.summary()[0] == (
@@ -147,7 +147,7 @@ def test_joining_a_list_is_told_first_and_named_in_each_row(tmp_path):
     assert host.summary()[0].startswith("How regions are joined hardly matters here: 1 region ")
     assert [one["cache"] for one in gpu.as_json()["registrations"]] == ["none", "range"]
     assert "cache page" in printed(gpu)
-    assert "cache page" not in printed(ns.register("1GiB"))
+    assert "cache page" not in printed(ns.rdma.register("1GiB"))
 
 
 def test_one_report_of_a_gpu_comes_out_again():
@@ -177,7 +177,7 @@ def test_more_threads_never_take_longer_and_more_nics_never_less(nics, threads, 
 
 def test_beyond_what_was_measured_the_high_end_gains_nothing_and_that_is_told():
     at, beyond = (
-        ns.register("64GiB", page="4K", nics=nics, threads=threads, at_once="yes")
+        ns.rdma.register("64GiB", page="4K", nics=nics, threads=threads, at_once="yes")
         for nics, threads in ((8, 16), (16, 64))
     )
 

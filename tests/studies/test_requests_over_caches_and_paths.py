@@ -30,22 +30,22 @@ COSTS = [
 @pytest.mark.parametrize(
     ("words", "rows", "kept"),
     [
-        (["descriptors", "--engine", "nixl"], "transfers", "descriptors"),
-        (["rcache", "--policy", "page", "--entries", "64"], "libraries", "caches"),
-        (["odp", "--prefetch", "none", "--fault-bytes", "request"], "on_demand", "odp"),
-        (["path"], "paths", "paths"),
+        (["rdma", "descriptors", "--engine", "nixl"], "transfers", "descriptors"),
+        (["rdma", "cache", "--policy", "page", "--entries", "64"], "libraries", "caches"),
+        (["rdma", "odp", "--prefetch", "none", "--fault-bytes", "request"], "on_demand", "odp"),
+        (["rdma", "path"], "paths", "paths"),
     ],
 )
 def test_the_command_prints_json_and_keeps_its_table(words, rows, kept, tmp_path, capsys):
     trace = str(tmp_path / "ring.parquet")
     pq.write_table(table([(4096 * (place % 8), 64) for place in range(80)]), trace)
-    command, *options = words
+    command, options = words[:2], words[2:]
 
-    assert main([command, trace, *options, "--json", "--out", str(tmp_path / "found")]) == 0
+    assert main([*command, trace, *options, "--json", "--out", str(tmp_path / "found")]) == 0
 
     found = json.loads(capsys.readouterr().out)
     assert found["trace"]["requests"] == 80
-    assert found["repeat"]["command"][:3] == ["nicscope", command, trace]
+    assert found["repeat"]["command"][:4] == ["nicscope", *command, trace]
     written = pq.read_table(tmp_path / "found" / f"{kept}.parquet")
     assert len(written) == len(found[rows]) > 0
     if command == "descriptors":
@@ -61,7 +61,7 @@ def test_every_cost_is_stated_with_its_evidence_or_says_why_it_is_not(load, name
 
 
 def counted(trace, **options):
-    return ns.rcache(trace, **options).as_json()["libraries"]
+    return ns.rdma.cache(trace, **options).as_json()["libraries"]
 
 
 def test_a_key_that_is_exact_never_comes_again_and_a_page_comes_512_times():
@@ -119,7 +119,7 @@ def test_what_registering_takes_is_counts_times_costs():
 def test_the_answer_names_what_costs_least_and_what_thrashes():
     ring = [(0x10000 + 4096 * (place % 8), 64) for place in range(400)]
 
-    told = " ".join(ns.rcache(table(ring), policy="page", entries="4,16").summary())
+    told = " ".join(ns.rdma.cache(table(ring), policy="page", entries="4,16").summary())
 
     assert "at most 16 regions costs least: 98.0 % of requests" in told
     assert "at most 4 regions thrashes: it registers 400 times and deregisters 396" in told
@@ -129,7 +129,7 @@ PAGE = 4096
 
 
 def found(trace, **options):
-    return ns.path(trace, **options).as_json()["paths"]
+    return ns.rdma.path(trace, **options).as_json()["paths"]
 
 
 # 96 pages, one every 64 KiB, over and over.
@@ -179,7 +179,9 @@ def test_what_passes_the_iommu_by_is_bound_by_pcie_or_the_window_of_reads():
 
 
 def test_the_answer_says_what_bounds_and_where_that_shows():
-    told = " ".join(ns.path(table(RING), iommu="off,strict", page_size="4KiB", walks=1).summary())
+    told = " ".join(
+        ns.rdma.path(table(RING), iommu="off,strict", page_size="4KiB", walks=1).summary()
+    )
 
     assert "PCIe bounds with the IOMMU off on PCIe gen4: 229 to 234 Gb/s" in told
     assert "translating pages of 4 KiB with 64 entries, 1 walk at once" in told

@@ -66,10 +66,12 @@ def test_requests_and_regions_are_those_of_the_converted_file(service, converted
         ["curve", "FILE", "--page-size", "64K", "--entries", "16..1024", "--ways", "1"],
         ["size", "FILE", "--page", "4k,2M,1G", "--target-miss", "1%"],
         ["trace", "info", "FILE", "--page-size", "2MiB"],
-        ["descriptors", "FILE"],
-        ["rcache", "FILE", "--entries", "4,64"],
-        pytest.param(["odp", "FILE", "--fault-bytes", "request"], marks=pytest.mark.compiled),
-        pytest.param(["path", "FILE", "--walks", "1"], marks=pytest.mark.compiled),
+        ["rdma", "descriptors", "FILE"],
+        ["rdma", "cache", "FILE", "--entries", "4,64"],
+        pytest.param(
+            ["rdma", "odp", "FILE", "--fault-bytes", "request"], marks=pytest.mark.compiled
+        ),
+        pytest.param(["rdma", "path", "FILE", "--walks", "1"], marks=pytest.mark.compiled),
     ],
 )
 def test_commands_take_it_with_a_model(service, converted, capsys, words):
@@ -101,10 +103,10 @@ def test_commands_take_it_with_a_model(service, converted, capsys, words):
         ["curve", "FILE"],
         ["size", "FILE", "--target-miss", "1%"],
         ["trace", "info", "FILE"],
-        ["descriptors", "FILE"],
-        ["rcache", "FILE"],
-        ["odp", "FILE"],
-        ["path", "FILE"],
+        ["rdma", "descriptors", "FILE"],
+        ["rdma", "cache", "FILE"],
+        ["rdma", "odp", "FILE"],
+        ["rdma", "path", "FILE"],
         ["sweep", "FILE", "--design", "utlb", "--grid", "entries=4", "--out", "-"],
     ],
 )
@@ -132,13 +134,14 @@ def test_each_option_of_a_service_is_declared_once_for_every_command(capsys):
     takes = {name for name in COMMANDS if set(Service._fields) & set(parameters(name))}
 
     assert takes == {
-        *("replay", "curve", "size", "descriptors", "rcache", "odp", "path", "sweep"),
+        *("replay", "curve", "size", "sweep", "rdma descriptors", "rdma cache", "rdma odp"),
+        "rdma path",
         *("trace info", "trace convert"),
     }
     for name in takes:
         assert set(Service._fields) < set(parameters(name))
         assert "service" not in parameters(name)
-    assert main(["rcache", "--help"]) == 0
+    assert main(["rdma", "cache", "--help"]) == 0
     assert "--tp" in capsys.readouterr().out
 
 

@@ -248,5 +248,5 @@ def test_a_command_that_takes_one_file_says_how_to_get_it(tmp_path, capsys):
     folder = divided(rows(4), [0, 0, 1, 1], tmp_path / "t")
 
     refused_command(capsys, ["simulate", folder, "--design", "utlb"], "is a folder")
-    refused_command(capsys, ["rcache", folder], "is a folder", "one file")
+    refused_command(capsys, ["rdma", "cache", folder], "is a folder", "one file")
     refused_command(capsys, ["trace", "convert", folder, folder / "o.parquet"], "among the files")

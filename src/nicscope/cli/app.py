@@ -34,20 +34,9 @@ from nicscope.cli.streams import (
 from nicscope.cli.usage import Commands, told
 from nicscope.errors import NicscopeError, one_line
 from nicscope.inputs import small_streams_kept
+from nicscope.library import rdma
 from nicscope.library.measurements import flow, latency
 from nicscope.library.progress import progress_in_logs
-from nicscope.library.rdma import (
-    calibrate_host,
-    connections,
-    descriptors,
-    explain,
-    fit,
-    odp,
-    path,
-    plan,
-    rcache,
-    register,
-)
 from nicscope.library.reproduce import reproduce
 from nicscope.library.simulate import simulate
 from nicscope.library.translation import curve, replay, size, sweep
@@ -60,7 +49,27 @@ class _Interrupted(Exception):  # noqa: N818 - nobody's error
     """Ctrl-C, re-raised so that Typer does not turn it into an ambiguous exit status."""
 
 
+# The commands by what people come with, as ``nicscope --help`` lists them.
+PANELS = {
+    "My traffic": ("size", "replay", "curve", "sweep", "explore", "trace", "record"),
+    "RDMA today": ("rdma", "verbs"),
+    "Programs in virtual time": ("simulate", "latency", "flow", "apps"),
+    "Papers": ("demo", "designs", "reproduce"),
+    "Set-up": ("platforms", "compile"),
+}
+
+
 class _Commands(Commands):
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - Click's
+        return [name for names in PANELS.values() for name in names]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        found = super().get_command(ctx, cmd_name)
+        for panel, names in PANELS.items():
+            if cmd_name in names:
+                found.rich_help_panel = panel
+        return found
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
@@ -103,24 +112,29 @@ app.add_typer(trace.app)
 app.add_typer(apps.app)
 app.add_typer(verbs.app)
 add_commands(app, simulate, answering=answer_simulation, timeline=Timeline)
-add_commands(
-    app,
-    replay,
-    curve,
-    odp,
-    path,
-    rcache,
-    connections,
-    descriptors,
-    register,
-    plan,
-    explain,
-    fit,
-    flow,
-    calibrate_host,
-    size,
-    latency,
+add_commands(app, size, replay, curve, flow, latency)
+questions = typer.Typer(
+    name="rdma",
+    cls=Commands,
+    help="Size and explain RDMA: registration, regions, queue pairs.",
+    epilog="Example: [bold]nicscope rdma register 1TiB --nics 8[/bold]",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
 )
+add_commands(
+    questions,
+    rdma.register,
+    rdma.calibrate,
+    rdma.cache,
+    rdma.odp,
+    rdma.plan,
+    rdma.connections,
+    rdma.descriptors,
+    rdma.path,
+    rdma.explain,
+    rdma.fit,
+)
+app.add_typer(questions)
 app.command(epilog=explore.EXAMPLES)(explore.explore)
 add_commands(app, sweep, answering=answer_sweep)
 app.command(epilog=demo.EXAMPLE)(demo.demo)

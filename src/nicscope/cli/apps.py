@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="apps",
     cls=Commands,
-    help="Run programs, parallel or of people at work, and record what they ask of NICs.",
+    help="Run parallel programs and collectives; record their requests.",
     epilog="Example: [bold]nicscope apps run fft --size 64K --out fft.parquet[/bold]",
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -33,7 +33,7 @@ app = typer.Typer(
     epilog="Example: [bold]nicscope apps list[/bold]",
 )
 def list_(as_json: AsJson = False) -> None:
-    """Show the programs, and the sizes that they have in UTLB's Table 3."""
+    """Show the programs and their sizes in UTLB's Table 3."""
     from nicscope.library.applications import apps
 
     tell(apps(), [], as_json)

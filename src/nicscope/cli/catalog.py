@@ -22,7 +22,9 @@ _Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 @designs.callback(invoke_without_command=True)
 def list_designs(context: typer.Context, as_json: _Json = False) -> None:
-    """List the published designs; 'designs show NAME' tells one number by number.
+    """List the published designs of NICs.
+
+    'designs show NAME' shows each of its numbers with its source.
 
     Example: nicscope designs --json
     """
@@ -46,7 +48,7 @@ def show_design(
     ],
     as_json: _Json = False,
 ) -> None:
-    """Show one design: every setting and part with its evidence and source.
+    """Show every setting of a design with evidence and source.
 
     Example: nicscope designs show utlb
     """
@@ -58,7 +60,7 @@ def show_design(
 
 @designs.command("new")
 def new_design(name: _From) -> None:
-    """Print a design as a file to be changed: whole, with what each setting means.
+    """Print a design as a file to begin a new one with.
 
     Example: nicscope designs new --from utlb > mine.toml
     """
@@ -70,7 +72,9 @@ def new_design(name: _From) -> None:
 
 @platforms.callback(invoke_without_command=True)
 def list_platforms(context: typer.Context, as_json: _Json = False) -> None:
-    """List the machines whose costs are printed; 'platforms show NAME' tells each cost.
+    """List the machines whose costs are known.
+
+    'platforms show NAME' shows each cost with its source.
 
     Example: nicscope platforms --json
     """
@@ -94,7 +98,7 @@ def show_platform(
     ],
     as_json: _Json = False,
 ) -> None:
-    """Show one platform: every cost and parameter with its evidence and source.
+    """Show every cost of a platform with evidence and source.
 
     Example: nicscope platforms show utlb-prototype
     """
@@ -106,7 +110,7 @@ def show_platform(
 
 @platforms.command("new")
 def new_platform(name: _From) -> None:
-    """Print a platform as a file to be changed: whole, with who charges each cost.
+    """Print a platform as a file to begin a new one with.
 
     Example: nicscope platforms new --from utlb-prototype > mine.toml
     """

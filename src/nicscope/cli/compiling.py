@@ -45,7 +45,7 @@ def compile_kernels(
         bool, typer.Option("--stop", help="End the processes that compile; drop what waits.")
     ] = False,
 ) -> None:
-    """Compile kernels now, so that no later run is slow for want of it.
+    """Compile kernels now, so that no later run begins slowly.
 
     Runs do not wait for the compiler: what one asks for is compiled beside it and after it, by a
     process of its own.  This runs COMMAND (without its output), then waits until all that it asked

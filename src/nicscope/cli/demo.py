@@ -13,7 +13,7 @@ EXAMPLE = "Example: [bold]nicscope demo --out demo-output[/bold]"
 def demo(
     out: Annotated[Path, option("DIR", "Folder for tables and figures.")] = Path("demo-output"),
 ) -> None:
-    """Replay the bundled real traces through every published interface; tables and figures."""
+    """Replay three real traces on every published design."""
     from nicscope.library.translation import replay as run
     from nicscope.reports.result import folder_for
     from nicscope.traces.bundled import bundled_traces

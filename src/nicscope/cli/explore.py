@@ -38,7 +38,7 @@ def explore(
         bool, typer.Option("--no-browser", help="Print the address and open nothing.")
     ] = False,
 ) -> None:
-    """Change a design on a page and see at once what it misses, costs and takes on the NIC.
+    """Open a page to change a design on and see what it costs.
 
     The page is served on this machine alone (127.0.0.1), until Ctrl-C.  Its address holds what is
     chosen, so it can be kept or sent on.

@@ -60,7 +60,7 @@ def record(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No live count, no summary.")] = False,
 ) -> int:
-    """Run a program and record the buffer of every socket send and receive of it and its children.
+    """Record the buffer of every socket send and receive of a program.
 
     Input, output, signals and exit status are the program's own; with -o - what it prints goes to
     the error stream, so that the trace can go through a pipe. Each call it makes on a socket

@@ -112,7 +112,9 @@ def make(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a trace: tenants of nodes, their pools, sizes, and what is popular or which stride.
+    """Make a trace of a given size, popularity or stride.
+
+    Tenants of nodes send from pools of their own.
 
     What it is like is assumed, and the file says so; its requests are the same for the same seed.
     """
@@ -162,7 +164,7 @@ def make(
 app = typer.Typer(
     name="trace",
     cls=Commands,
-    help="Look at request traces, make some, and convert them from and to other formats.",
+    help="Inspect, generate, convert and split request traces.",
     epilog="Example: [bold]nicscope trace info bundled:redis_server[/bold]",
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -196,7 +198,10 @@ def info(
     service: Service = UNSAID,
     json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Show what a trace holds: requests, pages, reuse; of a program its operations and waits."""
+    """Show what a trace holds: requests, pages and their reuse.
+
+    Of a program trace: its operations and how long it waits.
+    """
     from nicscope.reports.trace import ShownProgramTrace, ShownSummary
     from nicscope.traces.files import open_bytes
     from nicscope.traces.folders import is_folder, open_folder
@@ -361,7 +366,10 @@ def split(
     files: Annotated[int, option("N", "At most; by node no more than there are nodes.")] = 16,
     as_json: AsJson = False,
 ) -> None:
-    """Divide a trace among the files of a folder, which is a trace as well."""
+    """Divide a trace into files of a folder, by nodes or by time.
+
+    The folder is a trace as well.
+    """
     from nicscope.traces.folders import split as divide
 
     opened = open_trace(trace)

@@ -165,6 +165,10 @@ def _no_such_command(name: str, context: Any) -> str:
         return f"no command 'help'; see '{path} --help'"
     if "show" in known and not difflib.get_close_matches(name, known, n=1):
         return f"no command {name!r} of '{path}'; to see one: {path} show {name}"
+    every = _all_commands(path, context.command)
+    below = [found for found, _ in every if found.split()[-1] == name]
+    if below:
+        return f"no command {name!r} of '{path}'; there is {below[0]!r}"
     return f"no command {name!r} of '{path}'{did_you_mean(name, known)}"
 
 

@@ -57,7 +57,7 @@ def nodes_of(given: list[str]) -> dict[int, str]:
 app = typer.Typer(
     name="verbs",
     cls=Commands,
-    help="Run programs of RDMA's verbs on a simulated device.",
+    help="Run RDMA programs without a card; measure as perftest does.",
     epilog="Example: [bold]nicscope verbs run pingpong.py[/bold]",
     no_args_is_help=True,
     rich_markup_mode="rich",

@@ -41,6 +41,7 @@ _WATCH_S = 0.5  # between two looks whether the process lives
 _STARTS = 2  # of the process: one that was killed is replaced once
 _HEAVIER = 4  # times the time spent interpreting after which a request says so again
 _LEAST_S = 0.05  # spent interpreting before that
+FIRST_USE = "first use compiles in the background; later runs are faster."
 _TRIES, _BETWEEN_TRIES_S = 5, 0.01  # to have a lock
 
 
@@ -337,9 +338,8 @@ def _watch() -> None:
     if now < _asking.look_at or _asking.given_up:
         return
     _asking.look_at = now + _WATCH_S
-    at_work = workers()
-    if at_work:
-        _warn_of_exit(at_work[0])
+    if workers():
+        _tell_of_first_use()
         return
     for key in [key for key in _asking.open if not is_open(key)]:
         del _asking.open[key]
@@ -352,13 +352,13 @@ def _watch() -> None:
         return
     _asking.starts += 1
     try:
-        process = start()
+        start()
     except OSError as error:
         _asking.given_up = True
         _tell(f"no process can be started that compiles ({error.strerror})")
         return
     _asking.look_at = now + START_S
-    _warn_of_exit(process)
+    _tell_of_first_use()
 
 
 def start(worker: int = 0) -> int:
@@ -386,11 +386,14 @@ def start(worker: int = 0) -> int:
     return child.pid
 
 
-def _warn_of_exit(process: int) -> None:
-    _tell(
-        f"process {process} compiles what it uses, for the rest of it and for later; it goes on "
-        f"when this ends, {AT_MOST_S // 60} minutes at most (nicscope compile --stop ends it)"
-    )
+def _tell_of_first_use() -> None:
+    """Prints one line, once per installation, to people only."""
+    home = folder()
+    if home is None or not sys.stderr.isatty():
+        return
+    with suppress(OSError):  # also if it is there: it has been told
+        os.close(os.open(home / "told", os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+        print(f"nicscope: {FIRST_USE}", file=sys.stderr, flush=True)
 
 
 def _tell(what: str) -> None:

@@ -139,7 +139,10 @@ def run_app(
         ),
     ] = None,
 ) -> ShownApplication | ShownMachineApplication:
-    """Run a parallel program on shared memory, check its result, and trace its requests."""
+    """Run a parallel program, check it and trace its requests.
+
+    Its processes share memory over the nodes' NICs.
+    """
     from nicscope.reports.applications import ShownApplication
     from nicscope.studies.applications import (
         placed,
@@ -221,7 +224,9 @@ def record_sockets(
         int, Option("N", "Pages that each process receives into.", least=1, most=4096)
     ] = 64,
 ) -> ShownSession:
-    """Record people at a shell, a web and a mail server: real programs, over loopback.
+    """Record simulated users of a shell, a web and a mail server.
+
+    The servers are real programs, over loopback.
 
     Each user and each server is a program of this machine, in a network namespace of their own
     where one may be made. That every byte arrived is checked before the trace is written.

@@ -99,7 +99,10 @@ def latency(
     ] = None,
     **_settings: One,
 ) -> ShownLatencies:
-    """Show what a message's latency is made of, by the way it goes between host and NIC."""
+    """Show what a message's latency is made of.
+
+    One row for each way between host and NIC: DMA, programmed I/O, CNI, eager data transfer.
+    """
     from nicscope.studies.latency import ask
 
     question = ask(
@@ -175,7 +178,7 @@ def flow(
     ] = None,
     **_costs: One,
 ) -> ShownFlow:
-    """Send messages in virtual time and show where every microsecond of their way goes."""
+    """Show where a packet's microseconds go, stage by stage."""
     from nicscope.studies.flow import ask
 
     question = ask(
@@ -240,7 +243,7 @@ def verbs_bandwidth(
     design: Designs = None,
     platform: OnPlatform = None,
 ) -> ShownBandwidths:
-    """Measure the bandwidth of verbs on the simulated device, as perftest does on a card."""
+    """Measure message rate and bandwidth, as ib_write_bw does."""
     from nicscope.studies.verbs_measures import ask
 
     question = ask(
@@ -284,7 +287,7 @@ def verbs_latency(
     design: Designs = None,
     platform: OnPlatform = None,
 ) -> ShownVerbsLatencies:
-    """Measure the latency of verbs on the simulated device, and where each microsecond went."""
+    """Measure latency, as ib_write_lat does, and what it is made of."""
     from nicscope.studies.verbs_measures import ask
 
     question = ask(
@@ -374,7 +377,7 @@ def run_collective(
     assignments: Assignments = None,
     **_settings: One,
 ) -> ShownCollectives:
-    """Run collectives on NICs in virtual time, check their results, and tell how long they take."""
+    """Run a collective (allreduce, ...), check and time it."""
     from nicscope.studies.collectives import ask, dead_node, faults_of, measure
 
     question = ask(

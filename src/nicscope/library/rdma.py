@@ -39,9 +39,10 @@ if TYPE_CHECKING:
 
 
 @command(
-    "nicscope plan --pool 789GiB --max-mr 512GiB --max-entries 24M --kv-block 2MiB "
+    "nicscope rdma plan --pool 789GiB --max-mr 512GiB --max-entries 24M --kv-block 2MiB "
     "--page-size 2MiB",
-    "nicscope plan --pool 1TiB --limits efa,mooncake",
+    "nicscope rdma plan --pool 1TiB --limits efa,mooncake",
+    words="rdma plan",
     out="Folder for results.json, plans.parquet, regions.parquet and a figure.",
 )
 def plan(
@@ -73,7 +74,11 @@ def plan(
         ),
     ] = "4K,64K,2M,1G",
 ) -> ShownPlans:
-    """Cut a pool into regions under limits of bytes, entries and alignment; say what would fit."""
+    """Cut a memory pool into regions within a NIC's limits.
+
+    The limits are bytes of a region, translation entries and alignment; what fits is shown, and
+    what would have to change for the rest.
+    """
     from nicscope.reports.registration import ShownPlans
     from nicscope.studies.registering import Wanted, plan_all
 
@@ -110,9 +115,10 @@ def _count(option: str, given: Any) -> int:
 
 
 @command(
-    "nicscope path bundled:redis_server",
-    "nicscope path mine.parquet --iommu strict --page-size 4KiB,2MiB --iotlb 32,64,128",
-    "nicscope path mine.parquet --pcie gen3,gen4,gen5 --reads 32 --json",
+    "nicscope rdma path bundled:redis_server",
+    "nicscope rdma path mine.parquet --iommu strict --page-size 4KiB,2MiB --iotlb 32,64,128",
+    "nicscope rdma path mine.parquet --pcie gen3,gen4,gen5 --reads 32 --json",
+    words="rdma path",
     out="Folder for results.json, paths.parquet and a figure.",
 )
 def path(
@@ -138,7 +144,7 @@ def path(
         Text, Option("NAME|FILE", "What the path costs.", offers="paths")
     ] = "connectx",
 ) -> ShownPaths:
-    """Show what PCIe, the IOMMU and reads under way allow a NIC, and which of them bounds it."""
+    """Show whether PCIe, the IOMMU or outstanding reads limit a NIC."""
     from nicscope.config.costs import load_path_costs
     from nicscope.reports.rates import ShownPaths
     from nicscope.studies.rates import entries, hosts, measure_paths, window
@@ -155,9 +161,10 @@ NUMBERS = "N,...|LOW..HIGH"
 
 
 @command(
-    "nicscope connections",
-    "nicscope connections --threads 96 --qps 96 --outstanding 1..64 --operation read,write",
-    "nicscope connections --threads 32 --qps 1,32 --outstanding 8 --doorbells context,own",
+    "nicscope rdma connections",
+    "nicscope rdma connections --threads 96 --qps 96 --outstanding 1..64 --operation read,write",
+    "nicscope rdma connections --threads 32 --qps 1,32 --outstanding 8 --doorbells context,own",
+    words="rdma connections",
     out="Folder for results.json, connections.parquet and a figure.",
 )
 def connections(
@@ -187,7 +194,10 @@ def connections(
         Text, Option("NAME|FILE", "What the NIC costs and keeps.", offers="nics")
     ] = "connectx-6",
 ) -> ShownConnections:
-    """Show how many queue pairs and outstanding operations a NIC takes before its rate falls."""
+    """Show how many queue pairs slow a NIC down.
+
+    The rate is shown over queue pairs, threads and outstanding operations of each.
+    """
     from nicscope.config.costs import load_nic_costs
     from nicscope.reports.rates import ShownConnections
     from nicscope.studies import rates as study
@@ -210,10 +220,11 @@ def connections(
 
 
 @command(
-    "nicscope descriptors bundled:redis_server",
-    "nicscope descriptors kv.parquet --engine nixl,mooncake --threads 1,4",
-    "nicscope descriptors conversation.jsonl --model llama-3-70b --tp 8 --slice whole",
-    "nicscope descriptors kv.parquet --nic efa-p5en --engine mooncake --threads 16 --json",
+    "nicscope rdma descriptors bundled:redis_server",
+    "nicscope rdma descriptors kv.parquet --engine nixl,mooncake --threads 1,4",
+    "nicscope rdma descriptors conversation.jsonl --model llama-3-70b --tp 8 --slice whole",
+    "nicscope rdma descriptors kv.parquet --nic efa-p5en --engine mooncake --threads 16 --json",
+    words="rdma descriptors",
     out="Folder for results.json and descriptors.parquet.",
 )
 def descriptors(
@@ -236,7 +247,10 @@ def descriptors(
         Text, Option("NAME|FILE", "What the NIC costs and carries.", offers="nics")
     ] = "connectx-7",
 ) -> ShownDescriptors:
-    """Show how many descriptors a trace's requests become, and what binds their transfer."""
+    """Show how many descriptors a transfer library makes of requests.
+
+    And what limits their transfer: posting, packets, PCIe or bytes.
+    """
     from nicscope.config.costs import load_nic_costs
     from nicscope.reports.rates import ShownDescriptors
     from nicscope.studies.rates import MOST_OF_EACH, transfer_all, ways_through
@@ -253,8 +267,10 @@ def descriptors(
 
 
 @command(
-    "nicscope explain --mr 24GiB --slices 1,3.5GiB --stack ucx:1.19 --hypothesis ksm,table,pool",
-    "nicscope explain --mr 24GiB --fast 9.24 --slow 6.00",
+    "nicscope rdma explain --mr 24GiB --slices 1,3.5GiB --stack ucx:1.19 "
+    "--hypothesis ksm,table,pool",
+    "nicscope rdma explain --mr 24GiB --fast 9.24 --slow 6.00",
+    words="rdma explain",
     out="Folder for results.json, predictions.parquet and a figure.",
 )
 def explain(
@@ -275,7 +291,10 @@ def explain(
     fast: Annotated[float | None, Option("GB/s", "Measured where it is fast.")] = None,
     slow: Annotated[float | None, Option("GB/s", "Measured where it is slow.")] = None,
 ) -> ShownRegionSizes:
-    """Set side by side why a large memory region may be slow, and what tells that apart."""
+    """Compare reasons why a large memory region is slow.
+
+    Each hypothesis predicts measurements; those on which they differ tell them apart.
+    """
     from nicscope.config.costs import load_hypothesis
     from nicscope.reports.registration import ShownRegionSizes
     from nicscope.studies.registering import explain_sizes
@@ -312,8 +331,9 @@ MOST_COUNTER_FILE = 1 << 20  # bytes of counters
 
 
 @command(
-    "nicscope fit counters.json --trace mine.parquet",
-    "nicscope fit counters.json --trace mine.parquet --tolerance 0.05 --json",
+    "nicscope rdma fit counters.json --trace mine.parquet",
+    "nicscope rdma fit counters.json --trace mine.parquet --tolerance 0.05 --json",
+    words="rdma fit",
     out="Folder for results.json, caches.parquet and a figure.",
 )
 def fit(
@@ -356,7 +376,10 @@ def fit(
         Text, Option("N,...", "Entries that the NIC fetches together; 64 bytes are 8.")
     ] = "1,8",
 ) -> ShownFit:
-    """Find cache sizes and ways that explain a NIC's hits and misses over known traffic."""
+    """Find a NIC's cache size and ways from its counters.
+
+    They count hits and misses of known traffic, which is the trace.
+    """
     from nicscope.reports.fit import ShownFit
     from nicscope.studies.fitting import fit as explain
     from nicscope.studies.fitting import read_counters
@@ -401,10 +424,11 @@ ORDERS = ("given", "ascending", "descending")
 
 
 @command(
-    "nicscope register 1TiB --nics 8 --threads 1,8 --touched no,yes",
-    "nicscope register 500GiB --page 4K,2M --nics 8 --at-once no,yes --touched yes",
-    "nicscope register --regions buffers.txt --order descending --costs efa-gpu",
-    "nicscope register --regions tensors.csv --cache none,range --touched yes",
+    "nicscope rdma register 1TiB --nics 8 --threads 1,8 --touched no,yes",
+    "nicscope rdma register 500GiB --page 4K,2M --nics 8 --at-once no,yes --touched yes",
+    "nicscope rdma register --regions buffers.txt --order descending --costs efa-gpu",
+    "nicscope rdma register --regions tensors.csv --cache none,range --touched yes",
+    words="rdma register",
     out="Folder for results.json, registrations.parquet and figures.",
 )
 def register(
@@ -446,7 +470,10 @@ def register(
     ] = "none",
     costs: Registering = "connectx",
 ) -> ShownRegistrations:
-    """Show how long registering memory takes at RDMA NICs, by parts, and what shortens it."""
+    """Show how long registering memory takes, and what shortens it.
+
+    By parts: touching, pinning, mapping for DMA, and the NIC's translation entries.
+    """
     from nicscope.config.costs import load_registration_costs
     from nicscope.reports.registration import ShownRegistrations
     from nicscope.studies.registering import pools, register_all
@@ -510,13 +537,14 @@ def _equal(byte_count: int, many: int) -> list[int]:
 
 
 @command(
-    "nicscope rcache bundled:redis_server",
-    "nicscope rcache mine.parquet --policy page,merge --entries 64..65536",
-    "nicscope rcache mine.parquet --bytes 1GiB --json",
-    "nicscope rcache conversation.jsonl --model llama-3-70b --tp 8",
+    "nicscope rdma cache bundled:redis_server",
+    "nicscope rdma cache mine.parquet --policy page,merge --entries 64..65536",
+    "nicscope rdma cache mine.parquet --bytes 1GiB --json",
+    "nicscope rdma cache conversation.jsonl --model llama-3-70b --tp 8",
+    words="rdma cache",
     out="Folder for results.json, caches.parquet and a figure.",
 )
-def rcache(
+def cache(
     repeat: list[str],
     /,
     trace: OneTrace,
@@ -542,7 +570,10 @@ def rcache(
     ] = None,
     costs: Registering = "connectx",
 ) -> ShownCaches:
-    """Show how often a library's registration cache has a buffer, and what it pins for that."""
+    """Show hits, evictions and pinned bytes of registration caches.
+
+    Each policy is one of a library's: UCX, libfabric, NCCL and others.
+    """
     from nicscope.config.costs import load_registration_costs
     from nicscope.reports.registration import ShownCaches
     from nicscope.studies.registering import libraries, run_caches
@@ -557,9 +588,10 @@ FAULTS = ("4KiB", "64KiB", "request")  # what a fault brings, of which less than
 
 
 @command(
-    "nicscope odp bundled:redis_server",
-    "nicscope odp mine.parquet --fault-bytes 4KiB --prefetch none,async --ahead 16",
-    "nicscope odp mine.parquet --resident 1GiB,4GiB --untouched --json",
+    "nicscope rdma odp bundled:redis_server",
+    "nicscope rdma odp mine.parquet --fault-bytes 4KiB --prefetch none,async --ahead 16",
+    "nicscope rdma odp mine.parquet --resident 1GiB,4GiB --untouched --json",
+    words="rdma odp",
     out="Folder for results.json, odp.parquet and figures.",
 )
 def odp(
@@ -590,7 +622,11 @@ def odp(
     costs: Registering = "connectx",
     faults: Annotated[Text, Option("NAME|FILE", "What faults cost.", offers="faults")] = "connectx",
 ) -> ShownDemand:
-    """Show whether on-demand paging would do instead of registering memory, and what waits."""
+    """Compare on-demand paging with registering memory.
+
+    Shown are page faults, the requests that wait for one and for how long, and what prefetching
+    saves.
+    """
     from nicscope.config.costs import load_fault_costs, load_registration_costs
     from nicscope.reports.odp import ShownDemand
     from nicscope.studies.paging_on_demand import Costs, page_bytes, page_on_demand, ways
@@ -604,12 +640,12 @@ def odp(
 
 
 @command(
-    "nicscope calibrate-host",
-    "nicscope calibrate-host --out mine",
-    words="calibrate-host",
+    "nicscope rdma calibrate",
+    "nicscope rdma calibrate --out mine",
+    words="rdma calibrate",
     out="Folder for registration.toml, which register takes, and the numbers.",
 )
-def calibrate_host(
+def calibrate(
     repeat: list[str],
     /,
     *,
@@ -631,10 +667,11 @@ def calibrate_host(
         ),
     ] = "connectx",
 ) -> ShownHost:
-    """Measure what touching, pinning, mapping and copying memory take on this machine.
+    """Measure memory costs of this machine, for register and cache.
 
-    Pins no more than the process may lock (ulimit -l), and leaves nothing behind.  What it finds
-    is for: nicscope register 1TiB --nics 8 --costs mine/registration.toml
+    Measured are touching, pinning, mapping and copying.  Pins no more than the process may lock
+    (ulimit -l), and leaves nothing behind.  What it finds is for:
+    nicscope rdma register 1TiB --nics 8 --costs mine/registration.toml
     """
     from nicscope.config.costs import load_registration_costs
     from nicscope.reports.registration import ShownHost

@@ -60,7 +60,7 @@ def reproduce(
     ] = "small",
     kept: Kept | None = None,
 ) -> ShownReproduction:
-    """Set what the papers published beside what nicscope finds.
+    """Compare what five papers printed with what comes out here.
 
     Exit status 1 if a number or statement misses that is not listed as a known miss, or if one
     that is listed misses no more.

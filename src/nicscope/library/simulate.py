@@ -109,7 +109,9 @@ def simulate(
     assignments: Assignments = None,
     **_settings: One,
 ) -> ShownTrace | ShownTiming:
-    """Run a program's clusters, or a trace, in virtual time: what it cost, and why.
+    """Run a program or a trace on simulated hosts and NICs.
+
+    Shown are time, what each message cost, and which part of the machine it was spent in.
 
     Of a program trace (NAME.program.parquet) all processes run on one machine, and wait for each
     other as they did.
@@ -216,7 +218,9 @@ def run_verbs(
     assignments: Assignments = None,
     **_settings: One,
 ) -> ShownVerbs:
-    """Run a program that imports pyverbs, and show what its messages and translations cost.
+    """Run programs that import pyverbs, unchanged, without a card.
+
+    What their messages and translations cost is shown when they end.
 
     Options come before FILE.py; what follows it is the program's.  With --node there are several
     programs, each with a device of its own: node 0 is 10.0.0.1, node 1 is 10.0.0.2, and TCP between

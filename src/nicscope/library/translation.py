@@ -143,7 +143,10 @@ def replay(
     scheduler: Scheduler = None,
     **_settings: One,
 ) -> ReplayReport:
-    """Replay a trace through designs: NIC misses, pins, interrupts, time and memory."""
+    """Count misses, pins and interrupts of a trace on each design.
+
+    Without a platform these are counts; with one, also their time.  NIC and host memory are told.
+    """
     from nicscope.reports.comparison import ReplayReport
     from nicscope.studies.replaying import choose_subjects, compare, tool_named
 
@@ -214,7 +217,10 @@ def curve(
     workers: Workers = None,
     scheduler: Scheduler = None,
 ) -> ShownCurves:
-    """Show what every size of translation cache misses: exact, from one pass over the trace."""
+    """Show the misses of every size of translation cache.
+
+    One pass over the trace gives them all exactly.
+    """
     from nicscope.studies.curves import ask
 
     question = ask(
@@ -294,7 +300,11 @@ def size(
     workers: Workers = None,
     scheduler: Scheduler = None,
 ) -> Report:
-    """Find the best design of each family within NIC memory, or entries enough for few misses."""
+    """Find how much NIC memory your traffic needs, and for what design.
+
+    With --nic-memory the best design of each family within that memory; with --target-miss the
+    fewest entries that miss no more often.
+    """
     from nicscope.studies.size_targets import ask_target
     from nicscope.studies.sizing import ask
 
@@ -405,7 +415,10 @@ def sweep(
     ] = False,
     begun: Callable[[Done], None] = lambda _: None,
 ) -> ShownSweep:
-    """Replay traces through every design of a grid; killed, the same command continues."""
+    """Replay traces through every design of a grid, as one table.
+
+    Stopped or killed, the same command continues where it was.
+    """
     from nicscope.studies.sweep.grid import ask
     from nicscope.studies.workers import worker_count
 

@@ -658,8 +658,8 @@ class ShownHost(Report):
         yield measurement_rows(self.found)
         yield cost_rows(self.found)
         yield Note(
-            f"Costs as a file: {COST_FILE} in the folder of --out; then nicscope register 1TiB "
-            f"--costs DIR/{COST_FILE}."
+            f"Costs as a file: {COST_FILE} in the folder of --out; then nicscope rdma register "
+            f"1TiB --costs DIR/{COST_FILE}."
         )
 
     def tables(self) -> Iterator[tuple[str, Any]]:

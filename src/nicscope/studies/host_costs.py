@@ -366,7 +366,7 @@ def costs_of(
     The first touch of a page is its fault and the zeroing of its bytes: pages of two sizes tell
     them apart, and where there are no huge ones, zeroing memory that is there does.
     """
-    source = f"nicscope calibrate-host: the middle half of its rounds on {where}"
+    source = f"nicscope rdma calibrate: the middle half of its rounds on {where}"
     costs: dict[str, Span] = {}
     origins: dict[str, Origin] = {}
 

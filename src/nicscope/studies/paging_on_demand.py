@@ -1,4 +1,4 @@
-"""``nicscope odp``: registering memory ahead against paging it in by the NIC's faults.
+"""``nicscope rdma odp``: registering memory ahead against paging it in by the NIC's faults.
 
 Counts are the driver's; what they take is counts times costs, of registration and of faults, each
 a range.  What requests wait for is kept apart from what is done meanwhile.

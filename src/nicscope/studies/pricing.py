@@ -135,7 +135,7 @@ MODELS: dict[Scheme, tuple[Step, ...]] = {
         Step("retransmission", (Term("retransmission", ("dropped",)),)),
         _KERNEL_UNPIN,
     ),
-    # What is registered ahead is no part of a lookup: 'nicscope register' tells what it takes.
+    # What is registered ahead is no part of a lookup: 'nicscope rdma register' tells what it takes.
     Scheme.RNIC: (_NI_CHECK, Step("icm_fetch", (Term("icm_fetch", ("icm_fetches",)),))),
 }
 WAYS_STEP = _NI_WAYS.name

@@ -95,7 +95,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--profile", action="store_true", help="where the time goes")
     arguments = parser.parse_args()
-    world = World(Device())
+    world = World(Device("vmmc-interrupt"))
     use(world)
     left, right = End(world.name), End(world.name)
     left.connect(right)

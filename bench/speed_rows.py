@@ -165,7 +165,7 @@ def _simulations() -> Iterator[Row]:
         level = Reliability.VIP_SERVICE_RELIABLE_DELIVERY
         return cpu_seconds(lambda: bench_via.play("pci", 256, trips, level))
 
-    world = World(Device())
+    world = World(Device("vmmc-interrupt"))
     use(world)
     ends = [bench_verbs.End(world.name) for _ in range(2)]
     for end, peer in zip(ends, reversed(ends), strict=True):

@@ -61,7 +61,7 @@ def verbs_send() -> Seen:
     from nicscope.interfaces.verbs.base import World, use
     from nicscope.interfaces.verbs_device.device import Device
 
-    world = World(Device())
+    world = World(Device("vmmc-interrupt"))
     use(world)
     left, right = bench_verbs.End(world.name), bench_verbs.End(world.name)
     left.connect(right)

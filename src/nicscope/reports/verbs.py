@@ -373,8 +373,8 @@ def _note(found: Measured) -> Printed:
         for platform, counts in found.evidence.items()
     )
     return remark(
-        "Virtual time.  One node sends to itself: its NIC, bus and processor do the work of both "
-        f"ends.  Costs by evidence: {classes}.  Differences say more than any one number."
+        "Virtual time, between two nodes; what was busy is the sender's.  "
+        f"Costs by evidence: {classes}.  Differences say more than any one number."
     )
 
 

@@ -9,11 +9,10 @@ import msgspec
 import numpy as np
 
 from nicscope.config.design import Scheme, Way
-from nicscope.drivers.simulate.observe import Engine, Task
-from nicscope.drivers.simulate.records import POLLING
 from nicscope.errors import SimulationError, StudyError
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.addr import AHAttr, GlobalRoute
+from nicscope.interfaces.verbs.base import World, use
 from nicscope.interfaces.verbs.cq import CQ, cqe_status_to_str
 from nicscope.interfaces.verbs.device import Context
 from nicscope.interfaces.verbs.mr import MR, PD
@@ -27,18 +26,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.interfaces.verbs.base import World
-
 
 SHARES = ("cpu_share", "nic_share", "bus_share", "link_share")
 COUNTS = ("pins", "unpins", "interrupts", "checks")
 
 
 class Costs(msgspec.Struct, frozen=True, kw_only=True):
-    """The costs of one node during part of a run."""
+    """The costs of part of a run."""
 
     virtual_ns: int
-    busy_ns: dict[str, float]  # of host's processor, NIC, bus and link
+    busy_ns: dict[str, float]  # of the sender's processor, NIC, bus and link
     lookups: int
     ni_misses: int
     pins: int
@@ -66,20 +63,20 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
         return Costs(**found)
 
 
-def costs_so_far(device: Any) -> Costs:
-    """The costs of a device's node so far."""
-    report = device.report()
-    node = report.nodes[0]
+def costs_so_far(worlds: Sequence[World]) -> Costs:
+    """The costs so far: what the first world's node was busy with, and what all nodes counted."""
+    report = worlds[0].device.report()
     elapsed = report.elapsed_us * 1000
-    bill = device.bill()
+    bills = [world.device.bill() for world in worlds]
     return Costs(
-        virtual_ns=bill.virtual_ns,
+        virtual_ns=bills[0].virtual_ns,
         busy_ns={
-            name.removesuffix("_share"): (getattr(node, name) or 0.0) * elapsed for name in SHARES
+            name.removesuffix("_share"): (getattr(report.nodes[0], name) or 0.0) * elapsed
+            for name in SHARES
         },
-        lookups=bill.lookups,
-        ni_misses=bill.misses,
-        **{name: getattr(node, name) or 0 for name in COUNTS},
+        lookups=sum(bill.lookups for bill in bills),
+        ni_misses=sum(bill.misses for bill in bills),
+        **{name: sum(getattr(node, name) or 0 for node in report.nodes) for name in COUNTS},
     )
 
 
@@ -98,6 +95,7 @@ RIGHTS = {
 PAGE = 4096
 AT_ONCE = 16  # reads and atomics of a pair that its peer answers at once
 AGAIN = 2  # receives posted for each message that may be outstanding
+NODES = 2  # one at either end, joined by a switch
 PATIENCE = 100_000  # empty polls, each up to 1 ms of virtual time, before nothing more is expected
 
 
@@ -187,9 +185,13 @@ class End:
         self.context.close()
 
 
-def both_ends(world: World, question: Question, size: int) -> tuple[End, End]:
-    """Two connected ends."""
-    left, right = End(world, question, size), End(world, question, size)
+def both_ends(worlds: Sequence[World], question: Question, size: int) -> tuple[End, End]:
+    """Two connected ends, one in each of the worlds."""
+    ends = []
+    for world in worlds:
+        use(world)
+        ends.append(End(world, question, size))
+    left, right = ends
     left.connect(right)
     right.connect(left)
     return left, right
@@ -284,12 +286,12 @@ class Bandwidth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def bandwidth(
-    world: World, question: Question, size: int, watch: Callable[[], object]
+    worlds: Sequence[World], question: Question, size: int, watch: Callable[[], object]
 ) -> Bandwidth:
     """Keep the queues full until all operations have completed; ``watch``: after each."""
-    device = world.device
-    left, right = both_ends(world, question, size)
-    before = costs_so_far(device)
+    device = worlds[0].device
+    left, right = both_ends(worlds, question, size)
+    before = costs_so_far(worlds)
     count, all_of_them = question.iterations, question.iterations * question.pairs
     depth = min(question.depth, count)
     posted, ended = [0] * question.pairs, [0] * question.pairs
@@ -311,7 +313,7 @@ def bandwidth(
             for number in right.ended(right.come, AT_ONCE):
                 right.receive(number)
                 taken += 1
-    after = costs_so_far(device)
+    after = costs_so_far(worlds)
     left.close()
     right.close()
     rate = all_of_them * NS_PER_S / max(ended_at[-1] - posted_at[0], 1)
@@ -339,9 +341,6 @@ def shortest(posted_ns: Sequence[int], ended_ns: Sequence[int]) -> float:
 
 NS_PER_US = 1000
 KEPT = 1 << 17  # records of the log, of which messages are taken apart
-# What the NIC does for what comes; the rest is for what goes.
-OF_RECEIVER = (Engine.NET_RCV, Engine.HOST_RCV, Engine.HOST_READ, Engine.REPORT)
-TASKS_OF_RECEIVER = (Task.POST_CONTROL, Task.POST_PAYLOAD, Task.HOST_RCV, Task.COMPLETE)
 
 
 class Latencies(msgspec.Struct, frozen=True, kw_only=True):
@@ -368,22 +367,25 @@ class Latencies(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def latencies(
-    world: World, question: Question, size: int, watch: Callable[[], object]
+    worlds: Sequence[World], question: Question, size: int, watch: Callable[[], object]
 ) -> Latencies:
     """Time messages one by one: sends as ping-pong, other operations until completion."""
-    device = world.device
-    left, right = both_ends(world, question, size)
-    before = costs_so_far(device)
-    times: list[tuple[int, int]] = []
+    device = worlds[0].device
+    left, right = both_ends(worlds, question, size)
+    before = costs_so_far(worlds)
+    sends = question.operation == "send"
+    messages: list[Sent] = []
     for number in range(question.iterations):
-        ends = (left, right) if number % 2 == 0 or question.operation != "send" else (right, left)
-        times.append(_timed(device, *ends, sends=question.operation == "send"))
+        sender = number % NODES if sends else 0
+        ends = (left, right) if sender == 0 else (right, left)
+        begun, seen = _timed(device, *ends, sends=sends)
+        messages.append(Sent(sender, 1 - sender, size, begun, seen, seen))
         watch()
-    after = costs_so_far(device)
+    after = costs_so_far(worlds)
     left.close()
     right.close()
-    apart = _message_parts(device, size, times)
-    taken = np.array([until - since for since, until in times]) / NS_PER_US  # ps to ns
+    apart = _message_parts(device, messages)
+    taken = np.array([one.seen - one.begun for one in messages]) / NS_PER_US  # ps to ns
     in_order = np.sort(taken)
     return Latencies(
         design=device.design_name,
@@ -425,44 +427,24 @@ def _timed(device: Any, here: End, there: End, *, sends: bool) -> tuple[int, int
     return begun, seen
 
 
-def _message_parts(device: Any, size: int, times: Sequence[tuple[int, int]]) -> list[list[int]]:
+def _message_parts(device: Any, messages: Sequence[Sent]) -> list[list[int]]:
     """Ps by ``Part`` of each message whose records were kept."""
     log = device.records()
-    kept = [each for each in times if len(log) and each[1] <= int(log["end"][-1])]
-    parted = loopback_as_two_nodes(log)
+    kept = [each for each in messages if len(log) and each.seen <= int(log["end"][-1])]
     costs = {name: cost.high_ps for name, cost in device.fabric.platform.costs.items()}
     own_table = device.fabric.design.scheme is Scheme.STATIC
     prices = prices_of(Way.PCI, costs, {}, own_table=own_table)
-    return [
-        parts_of(parted, Sent(0, 1, size, since, until, until), prices) for since, until in kept
-    ]
-
-
-def loopback_as_two_nodes(log: NDArray[Any]) -> NDArray[Any]:
-    """A loopback NIC's records, with received data attributed to a second node, 1.
-
-    A miss is the side's whose lookup was before it.
-    """
-    found = log.copy()
-    firmware = found["engine"] == Engine.FIRMWARE
-    missing = firmware & (found["task"] == Task.MISSING) | (found["engine"] == Engine.TABLE)
-    comes = np.isin(found["engine"], OF_RECEIVER)
-    comes |= firmware & np.isin(found["task"], TASKS_OF_RECEIVER)
-    comes |= (found["engine"] == Engine.CPU) & (found["task"] == POLLING)
-    looked = np.where(firmware & ~missing, np.arange(len(found)), 0)
-    side = comes[np.maximum.accumulate(looked)] if len(found) else comes
-    found["node"] = np.where(missing, side, comes)
-    return found
+    return [parts_of(log, each, prices) for each in kept]
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nicscope.config.platform import Platform
-    from nicscope.interfaces.verbs.base import World
+    from nicscope.interfaces.verbs_device.fabric import Fabric
 
     Watch = Callable[[int, int], None]
-    Measure = Callable[[World, Question, int, Callable[[], object]], "T"]
+    Measure = Callable[[Sequence[World], Question, int, Callable[[], object]], "T"]
 
 T = TypeVar("T")
 
@@ -474,7 +456,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     queue_pairs: int
     depth: int
     inline_bytes: int
-    nodes: int  # 1: the node sends to itself
+    nodes: int
     evidence: dict[str, dict[str, int]]  # by platform: how many of its costs, by class
     repeat: dict[str, Any]
 
@@ -511,10 +493,10 @@ def all_latencies(question: Question, command: Sequence[str], watch: Watch) -> A
 def _measured(
     question: Question, command: Sequence[str], watch: Watch, measure: Measure[T], keep_log: int
 ) -> tuple[list[T], dict[str, Any]]:
-    from nicscope.interfaces.verbs.base import World, use
+    from nicscope.interfaces.verbs_device.device import Device
 
     for design in question.designs:
-        _device(question, design, 0)  # all of them can be, before the first is measured
+        _fabric(question, design, 0)  # all of them can be, before the first is measured
     each = question.iterations * question.pairs
     total = each * len(question.sizes) * len(question.designs)
     done, rows = 0, []
@@ -527,21 +509,20 @@ def _measured(
 
     for design in question.designs:
         for size in question.sizes:
-            device = _device(question, design, keep_log)
-            world = World(device)
-            use(world)
+            fabric = _fabric(question, design, keep_log)
+            worlds = [World(Device.on(fabric), node) for node in range(NODES)]
             try:
-                rows.append(measure(world, question, size, one_more))
+                rows.append(measure(worlds, question, size, one_more))
             finally:
                 use(None)
-            platform = device.fabric.platform
+            platform = fabric.platform
             evidence[platform.name] = _classes(platform)
     return rows, {
         "operation": question.operation,
         "queue_pairs": question.pairs,
         "depth": min(question.depth, question.iterations),
         "inline_bytes": question.inline,
-        "nodes": 1,
+        "nodes": NODES,
         "evidence": evidence,
         "repeat": repeat(command),
     }
@@ -556,10 +537,15 @@ def _classes(platform: Platform) -> dict[str, int]:
     return found
 
 
-def _device(question: Question, design: Any, keep_log: int) -> Any:
-    from nicscope.interfaces.verbs_device.device import Device
+def _fabric(question: Question, design: Any, keep_log: int) -> Fabric:
+    from nicscope.drivers.simulate.ports.build import Faults
+    from nicscope.interfaces.verbs_device.fabric import DESIGN, Fabric
 
-    chosen: dict[str, Any] = {} if design is None else {"design": design}
-    if question.platform is not None:
-        chosen["platform"] = question.platform
-    return Device(seed=question.seed, keep_log=keep_log, **chosen)
+    return Fabric(
+        DESIGN if design is None else design,
+        question.platform,
+        faults=Faults(seed=question.seed),
+        nodes=NODES,
+        one_program=True,
+        keep_log=keep_log,
+    )

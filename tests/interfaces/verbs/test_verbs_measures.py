@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 import nicscope as ns
 from nicscope.interfaces.verbs import libibverbs_enums as e
-from nicscope.interfaces.verbs_device.fabric import TRANSPORT
 from nicscope.studies.verbs_measures import ask, both_ends, percentile, shortest
 
 DESIGNS = ["utlb", "vmmc-interrupt"]
@@ -47,9 +46,8 @@ def test_latencies_are_the_sums_of_their_parts(op):
         assert one.least <= one.typical <= one.p99 <= one.p99_9 == one.most
         assert one.taken_apart == one.iterations == 4
         assert sum(one.parts_ns.values()) == pytest.approx(one.average, abs=1e-3)
-        held_back = TRANSPORT.ack_delay_ps / 1000 if op == "write" else 0  # at most, and at all
-        assert (one.parts_ns["wait"] > 1e-3) == (held_back > 0)
-        assert one.parts_ns["wait"] <= held_back + 1e-3
+        # What nobody is at work for is a write's acknowledgement, which is on its way.
+        assert (one.parts_ns["wait"] > 1e-3) == (op == "write")
         assert one.costs.lookups == 2 * 4 * (1 if one.payload_bytes == 64 else 2)
     interrupt = found.rows[2]
     assert interrupt.costs.interrupts == interrupt.costs.ni_misses == 2
@@ -64,7 +62,7 @@ def test_an_answer_takes_longer_than_a_message_and_a_word_no_longer_than_a_read(
         for op in ("send", "write", "read", "atomic")
     }
     assert typical["send"] < typical["atomic"] <= typical["read"]
-    assert typical["write"] > typical["send"] + TRANSPORT.ack_delay_ps / 1000
+    assert typical["send"] < typical["write"] <= typical["read"]
 
 
 def test_bandwidth_is_bytes_by_virtual_time_and_grows_with_what_is_outstanding():
@@ -96,7 +94,7 @@ def test_the_same_question_has_the_same_answer():
 @pytest.mark.parametrize(("size", "flag"), [(64, e.IBV_SEND_INLINE), (65, 0)])
 def test_small_messages_go_with_their_requests(twin_world, size, flag):
     asked = ask(operation="write", sizes=str(size), iterations=2, inline=64)
-    left, right = both_ends(twin_world, asked, size)
+    left, right = both_ends([twin_world, twin_world], asked, size)
     assert left.sends[0].send_flags & e.IBV_SEND_INLINE == flag
     left.mr.write(b"w" * size, size)
     left.post()
@@ -104,9 +102,16 @@ def test_small_messages_go_with_their_requests(twin_world, size, flag):
     assert right.mr.read(size, 0) == b"w" * size
 
 
-def test_it_is_said_that_one_node_does_the_work_of_both_ends():
+def test_two_nodes_are_measured_and_each_translates_for_its_own_end():
     shown = ns.verbs_bandwidth(size=64, iters=2, design="utlb")
-    assert "One node sends to itself" in " ".join(str(shown).split())
-    assert shown.found.nodes == 1
+    assert "between two nodes" in " ".join(str(shown).split())
+    assert shown.found.nodes == 2
+    assert shown.found.rows[0].costs.ni_misses == 2
     assert shown.found.evidence["utlb-prototype"]["published"] > 0
+
+
+def test_left_out_the_design_is_an_rdma_nic_of_today_whose_write_takes_microseconds():
+    [one] = ns.verbs_latency(op="write", size=64, iters=6).found.rows
+    assert (one.design, one.platform, one.costs.interrupts) == ("rnic", "connectx", 0)
+    assert one.typical < 3000  # ns: no acknowledgement is held back
     assert shown.table().column("payload_bytes").to_pylist() == [64]

@@ -11,7 +11,7 @@ from oracle.verbs_device import TwinDevice
 
 def begun(kind):
     """A world with a device of that kind, which programs get from now on."""
-    world = World(TwinDevice(calls) if kind == "twin" else Device())
+    world = World(TwinDevice(calls) if kind == "twin" else Device("vmmc-interrupt"))
     use(world)
     return world
 

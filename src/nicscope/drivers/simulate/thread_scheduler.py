@@ -71,6 +71,31 @@ class SingleCaller:
         return self._record
 
 
+class NodeCaller(SingleCaller):
+    """One process of a simulation, all of whose processes one plain program calls in turn."""
+
+    def __init__(self, simulation: Simulation, node: int, flush_others: Callable[[], None]) -> None:
+        """``flush_others`` carries out what the program has put down for the other processes."""
+        super().__init__(simulation)
+        self._processes, self._outbox = simulation.processes, simulation.outbox
+        self.process = simulation.processes[node]
+        self.asked = memoryview(bytearray(CHAIN * OPERATION_STRUCT.size))
+        self._flush_others = flush_others
+
+    def carry_out(self, count: int) -> Sequence[int] | None:
+        """How the last of the first ``count`` in ``asked`` ended; None if it never can."""
+        self._flush_others()
+        size = count * OPERATION_STRUCT.size
+        self._outbox[:size] = self.asked[:size]
+        HEAD.pack_into(self._outbox, FOLLOW, count - 1)
+        fired = self._enter(1, AT_ONCE)
+        if (self._wants[0] or not self._ended[0]) and not self._wait(fired):
+            return None
+        for process in self._processes:
+            process.now = self._record[TIME]
+        return self._record
+
+
 _PATIENCE = 1.0  # seconds until a thread that is to stop is left alone
 NEVER = 1 << 80  # a moment that does not come
 _PROCESS = 0  # in a Record

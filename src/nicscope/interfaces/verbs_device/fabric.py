@@ -24,6 +24,7 @@ from nicscope.drivers.simulate.process import Process as SimProcess
 from nicscope.drivers.simulate.records import AWAIT_QUEUE, CHAIN, COMPUTE, COMPUTING, POSTING
 from nicscope.drivers.simulate.thread_scheduler import (
     Caller,
+    NodeCaller,
     ScheduledCaller,
     SingleCaller,
     ThreadScheduler,
@@ -155,7 +156,7 @@ def _holder(held: Mapping[int, list[tuple[int, int]]], port: int, time: int) -> 
     return several[place - 1][1] if place else None
 
 
-DESIGN = "vmmc-interrupt"  # whose NIC asks for a page when it misses it
+DESIGN = "rnic"  # an RDMA NIC of today
 PLATFORMS = {"vmmc-interrupt": "utlb-prototype", "via-static": "utlb-prototype"}
 KEY_BITS = 8  # of a key that say which of those it is that a region or window has had
 SIZE = PortSize(
@@ -175,9 +176,11 @@ SIZE = PortSize(
 HOST = HostSize(frames=1 << 14, pages_per_space=1 << 16, swap_blocks=1 << 12)
 PAIRS = 1024 + 64  # shared queues of receives are of the same kind
 WAYS = 2  # of datagrams: from the node to itself, of which each end has a tag
-# Assumed: what a queue pair does not say of its own.  Acknowledgements wait for a packet to go with
-# as those of the other interfaces do.
-TRANSPORT = Transport(window=64, time_out_ps=500_000_000, most_retries=7, remaps=False)
+# Assumed: what a queue pair does not say of its own.  An acknowledgement is not held back for a
+# packet to go with: a responder answers a request that asks for it (InfiniBand's bit AckReq).
+TRANSPORT = Transport(
+    window=64, time_out_ps=500_000_000, most_retries=7, ack_delay_ps=0, remaps=False
+)
 
 
 class Fabric(PortCluster[Process]):
@@ -200,13 +203,17 @@ class Fabric(PortCluster[Process]):
         nodes: int = 1,
         topology: Topology | None = None,
         pairs: int = PAIRS,
+        one_program: bool = False,
         keep_log: int = 0,
         **settings: Unpack[DesignSettings],
     ) -> None:
-        """``pairs``: queue pairs of a node, at most; else as a ``PortCluster`` is given it."""
+        """``pairs``: queue pairs of a node, at most; else as a ``PortCluster`` is given it.
+
+        ``one_program``: it uses the devices of all nodes, where else each node has one of its own.
+        """
         size = SIZE if size is None else size
         nodes = nodes if topology is None else topology.nodes
-        self.pairs = pairs
+        self.pairs, self._one_program = pairs, one_program
         size = msgspec.structs.replace(size, channels=OWN_PORTS + pairs + WAYS + nodes - 1)
         super().__init__(
             design,
@@ -237,7 +244,7 @@ class Fabric(PortCluster[Process]):
             ports.rules["key_bits"] = KEY_BITS
             self.ways = DatagramStreams(ports)
             self.retired = Retired(ports)
-            if len(hosts) > 1:
+            if len(hosts) > 1 and not self._one_program:
                 self.turns = ThreadScheduler(self._begun)
         return self._begun
 
@@ -256,10 +263,18 @@ class Fabric(PortCluster[Process]):
         found.devices = self.devices
         return found
 
-    def caller(self) -> Caller:
-        """The object through which a node's program performs operations."""
+    def caller(self, device: AddressSpace) -> Caller:
+        """The object through which the program on a device's node performs operations."""
         begun = self.begun()
+        if self._one_program:
+            return NodeCaller(begun, device._node, lambda: self._flush_all_but(device))
         return SingleCaller(begun) if self.turns is None else ScheduledCaller(self.turns)
+
+    def _flush_all_but(self, device: AddressSpace) -> None:
+        """Carry out what was posted on other devices; one that was never used has nothing."""
+        for each in self.devices:
+            if each is not device and vars(each).get("_before"):
+                each._flush_posted()
 
     def take_turns(self) -> ThreadScheduler:
         """Register the calling program with the thread scheduler."""
@@ -434,7 +449,7 @@ class AddressSpace(ABC):
         return self._sim_process.now // PS_PER_NS
 
     def _have_caller(self) -> None:
-        self._calling = self._fabric.caller()
+        self._calling = self._fabric.caller(self)
         # Where operations are put down, and how many posts are, which go before what is asked next.
         self._asked, self._before = self._calling.asked, 0
         self._rest = self._calling.rest

@@ -108,10 +108,10 @@ def test_two_nodes_are_measured_and_each_translates_for_its_own_end():
     assert shown.found.nodes == 2
     assert shown.found.rows[0].costs.ni_misses == 2
     assert shown.found.evidence["utlb-prototype"]["published"] > 0
+    assert shown.table().column("payload_bytes").to_pylist() == [64]
 
 
 def test_left_out_the_design_is_an_rdma_nic_of_today_whose_write_takes_microseconds():
     [one] = ns.verbs_latency(op="write", size=64, iters=6).found.rows
     assert (one.design, one.platform, one.costs.interrupts) == ("rnic", "connectx", 0)
     assert one.typical < 3000  # ns: no acknowledgement is held back
-    assert shown.table().column("payload_bytes").to_pylist() == [64]

@@ -9,6 +9,8 @@ import msgspec
 import numpy as np
 
 from nicscope.config.design import Scheme, Way
+from nicscope.drivers.simulate.observe import Engine, Task
+from nicscope.drivers.simulate.records import POLLING
 from nicscope.errors import SimulationError, StudyError
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.addr import AHAttr, GlobalRoute
@@ -343,6 +345,11 @@ NS_PER_US = 1000
 KEPT = 1 << 17  # records of the log, of which messages are taken apart
 
 
+# What the NIC does for what comes; the rest is for what goes.
+OF_RECEIVER = (Engine.NET_RCV, Engine.HOST_RCV, Engine.HOST_READ, Engine.REPORT)
+TASKS_OF_RECEIVER = (Task.POST_CONTROL, Task.POST_PAYLOAD, Task.HOST_RCV, Task.COMPLETE)
+
+
 class Latencies(msgspec.Struct, frozen=True, kw_only=True):
     """The latencies (ns) at one size on one design."""
 
@@ -376,10 +383,9 @@ def latencies(
     sends = question.operation == "send"
     messages: list[Sent] = []
     for number in range(question.iterations):
-        sender = number % NODES if sends else 0
-        ends = (left, right) if sender == 0 else (right, left)
+        ends = (left, right) if number % 2 == 0 or not sends else (right, left)
         begun, seen = _timed(device, *ends, sends=sends)
-        messages.append(Sent(sender, 1 - sender, size, begun, seen, seen))
+        messages.append(Sent(0, 1, size, begun, seen, seen))
         watch()
     after = costs_so_far(worlds)
     left.close()
@@ -434,7 +440,29 @@ def _message_parts(device: Any, messages: Sequence[Sent]) -> list[list[int]]:
     costs = {name: cost.high_ps for name, cost in device.fabric.platform.costs.items()}
     own_table = device.fabric.design.scheme is Scheme.STATIC
     prices = prices_of(Way.PCI, costs, {}, own_table=own_table)
-    return [parts_of(log, each, prices) for each in kept]
+    parted = by_direction(log)
+    return [parts_of(parted, each, prices) for each in kept]
+
+
+def by_direction(log: NDArray[Any]) -> NDArray[Any]:
+    """Records of one message at a time: node 0 has what was done for what goes, 1 for what comes.
+
+    Of a read that is done on either node.  A miss is the direction's whose lookup was before it.
+    """
+    found = log.copy()
+    firmware = found["engine"] == Engine.FIRMWARE
+    missing = firmware & (found["task"] == Task.MISSING) | (found["engine"] == Engine.TABLE)
+    comes = np.isin(found["engine"], OF_RECEIVER)
+    comes |= firmware & np.isin(found["task"], TASKS_OF_RECEIVER)
+    comes |= (found["engine"] == Engine.CPU) & (found["task"] == POLLING)
+    side = comes.copy()
+    for node in range(NODES):
+        own = np.flatnonzero(found["node"] == node)
+        looked = np.where(firmware[own] & ~missing[own], np.arange(len(own)), 0)
+        if len(own):
+            side[own] = comes[own][np.maximum.accumulate(looked)]
+    found["node"] = np.where(missing, side, comes)
+    return found
 
 
 if TYPE_CHECKING:

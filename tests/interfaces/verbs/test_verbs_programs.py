@@ -175,7 +175,7 @@ def test_the_tests_of_rdma_core_do_not_fail_and_those_that_passed_pass():
 
 
 def test_what_is_set_on_a_design_changes_it_and_nothing_else(capsys):
-    program = [str(EXAMPLE), "2"]
+    program = ["--design", "vmmc-interrupt", str(EXAMPLE), "2"]
     found = []
     for more in ([], ["--set", "entries=1"]):
         assert main(["verbs", "run", "--json", *more, *program]) == 0
@@ -184,7 +184,7 @@ def test_what_is_set_on_a_design_changes_it_and_nothing_else(capsys):
     [plain], [small] = found
     assert small["ni_misses"] > plain["ni_misses"]
     assert small["messages_out"] == plain["messages_out"]
-    [own] = ns.run_verbs(EXAMPLE, ["2"], entries=1).found.runs
+    [own] = ns.run_verbs(EXAMPLE, ["2"], design="vmmc-interrupt", entries=1).found.runs
     assert own.ni_misses == small["ni_misses"]
     assert main(["verbs", "run", "--set", "entires=1", *program]) == 2
     assert "vmmc-interrupt" in capsys.readouterr().err

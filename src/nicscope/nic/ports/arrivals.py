@@ -293,6 +293,15 @@ def acknowledges_on_nic(nics, d, slot):
     return streams.stream_to(ports, d, ports.arrival_heads[d, slot].peer).level == layout.DELIVERY
 
 
+@step
+def is_acknowledged_by_answer(ports, d, head):
+    """Whether the packet, a fetch that was not refused, has no acknowledgement but its answer."""
+    if head.kind != layout.FETCH or head.status != TAKEN:
+        return False
+    port = ports.table[d, streams.stream_to(ports, d, head.peer).port]
+    return port.rules & layout.ACKNOWLEDGES_BY_ANSWER != 0
+
+
 @distant
 def acknowledge_on_nic(nics, d, slot, now):
     """Acknowledge the packet in ``slot``, all on the NIC, if its checksum is right.
@@ -308,4 +317,5 @@ def acknowledge_on_nic(nics, d, slot, now):
         return
     if has_valid_checksum_on_nic(nics, d, slot):
         acknowledge_packet(nics, d, head, np.uint64(0))
-        schedule_acknowledgement(nics, d, head.peer, now)
+        if not is_acknowledged_by_answer(nics.ports, d, head):
+            schedule_acknowledgement(nics, d, head.peer, now)

@@ -44,7 +44,8 @@ def complete_arrival(nics, d, slot, now):
         traffic.count_ended(nics, d, packet, head, traffic.ACKNOWLEDGED)
         return
     traffic.count_ended(nics, d, packet, head, _complete_reliable(nics, d, slot, packet, head))
-    window.schedule_acknowledgement(nics, d, head.peer, now)
+    if not arrivals.is_acknowledged_by_answer(ports, d, head):
+        window.schedule_acknowledgement(nics, d, head.peer, now)
 
 
 @step

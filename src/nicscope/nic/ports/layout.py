@@ -115,7 +115,8 @@ FAILS_TO_ITSELF = 128  # an error ends its messages to its own node by their own
 RECORDS_SOURCES = 256  # its packets say which region they come from
 REFUSES_LONGER = 512  # a message longer than its receive is an invalid request of the peer's
 ANSWERS_BY_KEY = 1024  # what a peer fetches is read by that region's key
-QUEUE_PAIR_RULES = 2 * ANSWERS_BY_KEY - 1
+ACKNOWLEDGES_BY_ANSWER = 2048  # no packet but the answer acknowledges what a peer fetches
+QUEUE_PAIR_RULES = 2 * ACKNOWLEDGES_BY_ANSWER - 1
 # Of a region alone, beside those.
 READ_ONLY = 16  # no arriving payload may be placed there, the owner's own included
 REMOTE_ONLY = 32  # a window: the process itself does not name it

@@ -94,7 +94,7 @@ def _option_of(parameter: Any) -> Any:
 OneTrace = Annotated[str, _option_of(read.OneTrace)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Explain = Annotated[
-    bool, typer.Option("--explain", help="Explain each term of the tables, once, below them.")
+    bool, typer.Option("--explain", help="Explain the terms of the tables below them.")
 ]
 
 
@@ -169,29 +169,33 @@ class Service(NamedTuple):
         str | None,
         _option(
             "NAME|FILE",
-            "The model whose KV cache a pool keeps, as llama-3-70b.",
+            "Language model whose KV cache the pool holds, such as llama-3-70b.",
             autocompletion=offering("language_models"),
         ),
     ] = None
-    ranks: Annotated[int, _option("N", "Ranks that share the model's heads.", "--tp", min=1)] = 1
+    ranks: Annotated[
+        int, _option("N", "Tensor-parallel ranks that share the model's heads.", "--tp", min=1)
+    ] = 1
     layout: Annotated[
-        str, _option("block|layer", "Whether a block's bytes or a layer's are together.")
+        str, _option("block|layer", "Whether the bytes of a block or of a layer are contiguous.")
     ] = "block"
     pool_bytes: Annotated[
         str | None,
-        _option("BYTES", "Memory of the pool at each rank; left out: room for all.", "--pool"),
+        _option(
+            "BYTES", "Memory of the pool at each rank. Default: enough for all blocks.", "--pool"
+        ),
     ] = None
     slice_bytes: Annotated[
-        str, _option("BYTES|whole", "A longer run of bytes is cut into these.", "--slice")
+        str, _option("BYTES|whole", "Cut longer runs of bytes into slices of this size.", "--slice")
     ] = "64K"
     block_tokens: Annotated[
-        int, _option("N", "Of a block, where the file names none (Azure, BurstGPT).", min=1)
+        int, _option("N", "Tokens of a block, for files that do not say (Azure, BurstGPT).", min=1)
     ] = 512
     prefix_tokens: Annotated[
         int,
         _option(
             "N",
-            "Assumed: all requests begin with the same N tokens (Azure, BurstGPT).",
+            "Assume that all requests begin with the same N tokens (Azure, BurstGPT).",
             "--prefix",
             min=0,
         ),
@@ -200,7 +204,7 @@ class Service(NamedTuple):
         bool,
         typer.Option(
             "--generated",
-            help="Assumed: what is generated is kept too (Azure, BurstGPT).",
+            help="Assume that generated tokens are kept, too (Azure, BurstGPT).",
             rich_help_panel=PANEL,
         ),
     ] = False

@@ -15,7 +15,7 @@ platforms = typer.Typer(cls=Commands)
 
 _From = Annotated[
     str,
-    option("NAME|FILE", "What it begins as: one of the catalog.", "--from", show_default=False),
+    option("NAME|FILE", "Entry of the catalog to begin with.", "--from", show_default=False),
 ]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 

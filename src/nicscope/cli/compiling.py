@@ -38,11 +38,16 @@ _USUAL = (
 def compile_kernels(
     command: Annotated[
         list[str] | None,
-        typer.Argument(help="A command of nicscope whose kernels are wanted; else the usual ones."),
+        typer.Argument(
+            help="Command of nicscope whose kernels to compile. Default: those that "
+            "most commands use."
+        ),
     ] = None,
-    status: Annotated[bool, typer.Option("--status", help="Say what is done and waits.")] = False,
+    status: Annotated[
+        bool, typer.Option("--status", help="Show how many kernels are compiled and how many wait.")
+    ] = False,
     stop: Annotated[
-        bool, typer.Option("--stop", help="End the processes that compile; drop what waits.")
+        bool, typer.Option("--stop", help="Stop compiling, and forget the kernels that wait.")
     ] = False,
 ) -> None:
     """Compile kernels now, so that no later run begins slowly.

@@ -28,14 +28,14 @@ def explore(
         list[str] | None,
         option(
             "NAME|FILE",
-            "A design file of your own, offered beside the catalog; may be repeated. The page "
-            "begins with the first.",
+            "Design file of your own, offered beside the catalog; may be "
+            "repeated. The page begins with the first.",
             autocompletion=offering("designs"),
         ),
     ] = None,
-    port: Annotated[int, option("N", "Port on 127.0.0.1; 0 is any that is free.")] = 0,
+    port: Annotated[int, option("N", "Port on 127.0.0.1; 0 takes any that is free.")] = 0,
     no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Print the address and open nothing.")
+        bool, typer.Option("--no-browser", help="Print the address, and open no browser.")
     ] = False,
 ) -> None:
     """Open a page to change a design on and see what it costs.

@@ -52,13 +52,19 @@ def record(
     ] = None,
     pid: Annotated[
         int | None,
-        option("PID", "Instead of a COMMAND: the running process to record.", "--pid"),
+        option("PID", "Record this running process instead of a COMMAND.", "--pid"),
     ] = None,
     seconds: Annotated[
         float | None,
-        option("SECONDS", "With --pid: how long; otherwise until it ends, or Ctrl-C.", "--seconds"),
+        option(
+            "SECONDS",
+            "With --pid: record for this long. Default: until it ends, or Ctrl-C.",
+            "--seconds",
+        ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No live count, no summary.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Show neither the live count nor the summary.")
+    ] = False,
 ) -> int:
     """Record the buffer of every socket send and receive of a program.
 

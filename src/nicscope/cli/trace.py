@@ -66,48 +66,51 @@ def make(
             show_default=False,
         ),
     ],
-    requests: Annotated[int, option("N", "Of all tenants together.")] = 1_000_000,
-    pool: Annotated[int, option("BYTES", "That each tenant has registered.", parser=byte_count)] = 1
-    << 30,
-    regions: Annotated[int, option("N", "That share a tenant's pool, equal parts.")] = 1,
+    requests: Annotated[int, option("N", "Requests of all tenants together.")] = 1_000_000,
+    pool: Annotated[
+        int, option("BYTES", "Memory that each tenant has registered.", parser=byte_count)
+    ] = 1 << 30,
+    regions: Annotated[
+        int, option("N", "Regions of equal size that a tenant's pool is divided into.")
+    ] = 1,
     size: Annotated[
-        str, option("BYTES[:WEIGHT],...", "Of requests, each drawn by its weight.")
+        str, option("BYTES[:WEIGHT],...", "Sizes of requests, drawn by weight.")
     ] = "4K",
     zipf: Annotated[
         float | None,
         option(
             "S",
-            "Requests begin where they are drawn: the place of rank r in proportion to r^-S, 0 all "
-            f"alike; default {USUAL_ZIPF}. Places are as far apart as the longest request.",
+            "Popularity of places: rank r is drawn in proportion to r^-S; 0 makes all alike. "
+            f"Default: {USUAL_ZIPF}. Places are as far apart as the longest request.",
         ),
     ] = None,
     stride: Annotated[
         int | None,
         option(
             "BYTES",
-            "Instead: each begins so far after its tenant's last one, region after region, and "
-            "then again.",
+            "Instead of --zipf: distance from a tenant's request to its next,"
+            " region after region, and then again.",
             parser=byte_count,
         ),
     ] = None,
-    op: Annotated[
-        str, option("NAME[:WEIGHT],...", "Operations, each drawn by its weight.")
-    ] = "send",
-    tenants: Annotated[int, option("N", "Processes of each node, which take turns.")] = 1,
-    nodes: Annotated[int, option("N", "Nodes, which take turns.")] = 1,
-    rate: Annotated[int, option("N", "Requests per second of all together.")] = 1_000_000,
+    op: Annotated[str, option("NAME[:WEIGHT],...", "Operations, drawn by weight.")] = "send",
+    tenants: Annotated[int, option("N", "Processes of each node; they take turns.")] = 1,
+    nodes: Annotated[int, option("N", "Nodes; they take turns.")] = 1,
+    rate: Annotated[int, option("N", "Requests per second of all tenants together.")] = 1_000_000,
     arrivals: Annotated[
         str,
-        option("even|poisson", "At even distances, or at random ones, independent of each other."),
+        option("even|poisson", "Time between requests: even, or random and independent."),
     ] = "even",
     page_size: Annotated[
-        int, option("BYTES", "That the trace says it is of.", parser=byte_count)
+        int, option("BYTES", "Page size that the trace states.", parser=byte_count)
     ] = 4096,
-    seed: Annotated[int, option("N", "The same seed gives the same bytes.")] = 0,
+    seed: Annotated[int, option("N", "Seed; the same seed gives the same bytes.")] = 0,
     to_format: Annotated[
         str | None,
         option(
-            "FORMAT", "parquet, csv or oracle-general; told by OUT's ending if left out.", "--to"
+            "FORMAT",
+            "Format: parquet, csv or oracle-general. Default: as OUT's ending says.",
+            "--to",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -193,10 +196,10 @@ def info(
     ],
     page_size: Annotated[
         int | None,
-        option("BYTES", "Of a page to count; left out: the trace's.", parser=byte_count),
+        option("BYTES", "Page size to count by. Default: the trace's.", parser=byte_count),
     ] = None,
     service: Service = UNSAID,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show what a trace holds: requests, pages and their reuse.
 
@@ -266,8 +269,9 @@ def convert(
         str | None,
         option(
             "FORMAT",
-            "parquet, csv, strace, lackey, libcachesim-csv, oracle-general, mooncake, azure-llm, "
-            "burstgpt, program or goal; told by the file if left out.",
+            "Format of IN: parquet, csv, strace, lackey, libcachesim-csv, "
+            "oracle-general, mooncake, azure-llm, burstgpt, program or goal. "
+            "Default: as the file tells.",
             "--from",
         ),
     ] = None,
@@ -275,18 +279,19 @@ def convert(
         str | None,
         option(
             "FORMAT",
-            "parquet, csv, oracle-general, program or goal; told by OUT's ending if left out.",
+            "Format of OUT: parquet, csv, oracle-general, program or goal. "
+            "Default: as OUT's ending says.",
             "--to",
         ),
     ] = None,
-    node: Annotated[int, typer.Option(min=0, help="Node, where IN names none.")] = 0,
-    pid: Annotated[int, typer.Option(min=0, help="Process, where IN names none.")] = 0,
+    node: Annotated[int, typer.Option(min=0, help="Node of the requests, if IN names none.")] = 0,
+    pid: Annotated[int, typer.Option(min=0, help="Process of the requests, if IN names none.")] = 0,
     op: Annotated[
-        str, typer.Option(help="Operation, where IN's accesses have no direction.")
+        str, typer.Option(help="Operation of the requests, if IN's accesses have no direction.")
     ] = "send",
     page_size: Annotated[
         int,
-        option("BYTES", "That one object stands for, where IN names objects.", parser=byte_count),
+        option("BYTES", "Bytes of an object, if IN names objects.", parser=byte_count),
     ] = 4096,
     renumber: Annotated[
         bool,
@@ -299,13 +304,13 @@ def convert(
         int,
         option(
             "BYTES",
-            "GOAL: of a rank's memory to send from, and as much to receive into.",
+            "GOAL: memory of a rank to send from, and as much to receive into.",
             parser=byte_count,
         ),
     ] = 1 << 20,
-    ranks_per_node: Annotated[int, option("N", "GOAL: that share a node.", min=1)] = 1,
+    ranks_per_node: Annotated[int, option("N", "GOAL: ranks of a node.", min=1)] = 1,
     service: Service = UNSAID,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Convert a trace; IN and OUT may be compressed (.zst, .gz)."""
     from nicscope.errors import TraceError, did_you_mean
@@ -360,10 +365,8 @@ def split(
     folder: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="A new folder.", show_default=False)
     ],
-    by: Annotated[
-        str, option("node|time", "Each file has some nodes, or the rows of a time.")
-    ] = "node",
-    files: Annotated[int, option("N", "At most; by node no more than there are nodes.")] = 16,
+    by: Annotated[str, option("node|time", "Divide by nodes, or by time.")] = "node",
+    files: Annotated[int, option("N", "Files at most; by node no more than there are nodes.")] = 16,
     as_json: AsJson = False,
 ) -> None:
     """Divide a trace into files of a folder, by nodes or by time.

@@ -71,7 +71,7 @@ def run_app(
         str,
         Option(
             "NAME",
-            "A program; [bold]nicscope apps list[/bold] has them.",
+            "Program to run; [bold]nicscope apps list[/bold] shows them.",
             offers="apps",
             is_argument=True,
         ),
@@ -80,24 +80,25 @@ def run_app(
         Text,
         Option(
             "N",
-            "How much it computes, such as 64K or 4M; a small one.",
+            "Problem size, such as 64K or 4M. Default: a small one.",
             ("--size", "--points"),
             read=as_given,
         ),
     ] = None,
     *,
-    nodes: Annotated[int, Option("N", "Machines.", least=1)] = 4,
-    processes: Annotated[int, Option("N", "Processes of each.", least=1)] = 4,
+    nodes: Annotated[int, Option("N", "Nodes.", least=1)] = 4,
+    processes: Annotated[int, Option("N", "Processes of each node.", least=1)] = 4,
     private: Annotated[
-        bool, Option("", "Copies of pages are each process's own, not shared by a node's.")
+        bool, Option("", "Give each process copies of pages of its own, not shared within a node.")
     ] = False,
-    seed: Annotated[int, Option("N", "Of its input.", least=0)] = 0,
+    seed: Annotated[int, Option("N", "Seed of the input.", least=0)] = 0,
     out: Annotated[
         str | Path | Sequence[str | Path] | None,
         Option(
             "FILE",
-            "NAME.parquet: a trace of what it asks of network interfaces, and beside it "
-            "NAME.program.parquet, of what its processes do and wait for; or that one alone.",
+            "Traces to write: NAME.parquet of the requests to network "
+            "interfaces, and beside it NAME.program.parquet of what processes"
+            " do and wait for; or the latter alone.",
             read=as_given,
             is_repeated=True,
         ),
@@ -109,21 +110,19 @@ def run_app(
         Text,
         Option(
             "INTERFACE",
-            "vmmc, mini or unet: run on simulated machines whose NICs serve that; else in "
-            "logical time.",
+            "Run on simulated machines whose NICs serve vmmc, mini or unet. "
+            "Default: in logical time.",
         ),
     ] = None,
     design: Annotated[
         str | Path | None,
-        Option(
-            "NAME", "With --on: a design of NICs, or a file of one.", (), "designs", read=as_given
-        ),
+        Option("NAME", "With --on: design of the NICs.", (), "designs", read=as_given),
     ] = None,
     platform: Annotated[
         str | Path | None,
         Option(
             "NAME",
-            "With --on: what things cost, or a file of that.",
+            "With --on: platform with the costs.",
             offers="platforms",
             read=as_given,
         ),
@@ -132,8 +131,9 @@ def run_app(
         Given,
         Option(
             "KEY=VALUE",
-            "With --on: loss=0.05, duplication, reordering, corruption, seed=3, link=1@600 or "
-            "node=2@600, which dies at 600 us; may be repeated.",
+            "With --on: faults of the network: loss=0.05, duplication, "
+            "reordering, corruption, seed=3, link=1@600 or node=2@600, which "
+            "dies at 600 us; may be repeated.",
             read=as_given,
             is_repeated=True,
         ),
@@ -215,11 +215,11 @@ def record_sockets(
     /,
     out: Annotated[str | Path, Option("FILE", "The trace to write (Parquet).", read=as_given)],
     *,
-    users: Annotated[int, Option("N", "Programs in use.", least=1, most=256)] = 32,
+    users: Annotated[int, Option("N", "Users at once.", least=1, most=256)] = 32,
     seconds: Annotated[
-        float, Option("S", "How long each user's pauses last in all.", least=0.1, most=600)
+        float, Option("S", "Seconds that each user pauses in all.", least=0.1, most=600)
     ] = 30.0,
-    seed: Annotated[int, Option("N", "Of what users do, and when.", least=0)] = 0,
+    seed: Annotated[int, Option("N", "Seed of what users do, and when.", least=0)] = 0,
     receive_pages: Annotated[
         int, Option("N", "Pages that each process receives into.", least=1, most=4096)
     ] = 64,

@@ -72,27 +72,25 @@ def each_given(what: str, value: Any) -> list[Any]:  # noqa: ARG001 - as the oth
 
 
 # What several commands take.
-Registering = Annotated[
-    Text, Option("NAME|FILE", "What registering costs.", offers="registrations")
-]
+Registering = Annotated[Text, Option("NAME|FILE", "Costs of registration.", offers="registrations")]
 Assignments = Annotated[
     Values,
     Option(
         "KEY=VALUE",
-        "Set on every design; may be repeated.",
+        "Change a setting of every design, such as entries=1024; may be repeated.",
         ("--set",),
         read=each_given,
         is_repeated=True,
     ),
 ]
 Kinds = Annotated[
-    bool, Option("", "Do not part non-compulsory misses by cause; faster.", ("--no-kinds",))
+    bool, Option("", "Do not divide misses into capacity and conflict; faster.", ("--no-kinds",))
 ]
 Workers = Annotated[
     int | None,
     Option(
         "N",
-        "Processes that share out a folder's nodes; left out: one per processor.",
+        "Processes that share the nodes of a folder. Default: one per processor.",
         is_of_result=False,
     ),
 ]
@@ -100,7 +98,8 @@ Scheduler = Annotated[
     str | None,
     Option(
         "tcp://HOST:PORT",
-        "A Dask cluster to share a folder's nodes out to; it reads the files by the same paths.",
+        "Dask cluster that shares the nodes of a folder; it must see the "
+        "files under the same paths.",
         is_of_result=False,
     ),
 ]
@@ -109,8 +108,9 @@ Timeline = Annotated[
     str | Path | None,
     Option(
         "FILE",
-        "Of a program: what every engine did when, for ui.perfetto.dev, or a page that shows "
-        "itself where FILE ends in .html; - for standard output.",
+        "Timeline of a program: what every engine did when, for "
+        "ui.perfetto.dev, or as a page if FILE ends in .html; - for standard "
+        "output.",
     ),
 ]
 

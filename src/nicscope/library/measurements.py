@@ -51,7 +51,8 @@ def latency(
         ),
     ] = None,
     platform: Annotated[
-        str | Path | Platform, platform_option("What things cost, by name or a .toml file.")
+        str | Path | Platform,
+        platform_option("Platform with the costs: a name of the catalog, or a .toml file."),
     ] = "sonic-via",
     *,
     sizes: Annotated[
@@ -63,20 +64,28 @@ def latency(
         ),
     ] = "64..4096",
     mtu: Annotated[
-        Bytes, Option("BYTES", "Of a message in a frame; 1500.", read=byte_count)
+        Bytes, Option("BYTES", "Bytes of a message in a frame. Default: 1500.", read=byte_count)
     ] = None,
-    dma_rate: Annotated[int | None, Option("MB/s", "Peak rate of the DMA engine; 1600.")] = None,
+    dma_rate: Annotated[
+        int | None, Option("MB/s", "Peak rate of the DMA engine. Default: 1600.")
+    ] = None,
     translation: Annotated[
         Text,
         Option(
             "SCHEME",
-            "A translation in place of a table on the NIC: static, utlb, utlb-shared, "
-            "utlb-process, or a design of one of these.",
+            "Translation in place of a table on the NIC: static, utlb, utlb-"
+            "shared, utlb-process, or a design of one of these.",
         ),
     ] = None,
-    entries: Annotated[int | None, Option("N", "Of that cache; the design's.")] = None,
+    entries: Annotated[
+        int | None, Option("N", "Entries of the translation cache. Default: the design's.")
+    ] = None,
     pages: Annotated[
-        int | None, Option("N", "Buffers used in turn, to miss in that cache; 1.")
+        int | None,
+        Option(
+            "N",
+            "Buffers that messages use in turn, so that the translation cache misses. Default: 1.",
+        ),
     ] = None,
     delivery: Annotated[
         Text,
@@ -91,7 +100,7 @@ def latency(
         Option(
             "NAME=NUMBER",
             "Change a time (in ps, or such as 60ns), a size or a switch of the machine or of its "
-            "messaging; docs/via.md lists them.  Again for another.",
+            "messaging; docs/via.md lists them. May be repeated.",
             ("--set",),
             read=each_given,
             is_repeated=True,
@@ -135,9 +144,12 @@ def latency(
 def flow(
     repeat: list[str],
     /,
-    platform: Annotated[str | Path | Platform, platform_option("Of the senders.")] = "p6-natoma",
+    platform: Annotated[
+        str | Path | Platform, platform_option("Platform of the senders.")
+    ] = "p6-natoma",
     to: Annotated[
-        str | Path | Platform | None, platform_option("Of the receivers; left out: the same.")
+        str | Path | Platform | None,
+        platform_option("Platform of the receivers. Default: the senders'."),
     ] = None,
     *,
     policy: Annotated[
@@ -148,29 +160,47 @@ def flow(
             "message-store-and-forward.",
         ),
     ] = "adaptive",
-    payload: Annotated[Text, Option("BYTES", "Of each message, such as 8192 or 8KiB.")] = "8192",
-    count: Annotated[int, Option("N", "Messages of each sender.")] = 8,
-    gap: Annotated[Text, Option("TIME", "At least, from start to start, such as 130us.")] = "0us",
+    payload: Annotated[
+        Text, Option("BYTES", "Size of each message, such as 8192 or 8KiB.")
+    ] = "8192",
+    count: Annotated[int, Option("N", "Messages that each sender sends.")] = 8,
+    gap: Annotated[
+        Text,
+        Option("TIME", "Least time from one message's start to the next one's, such as 130us."),
+    ] = "0us",
     minpulse: Annotated[
-        Bytes, Option("BYTES", "On both sides; left out: the policy's, 128.", read=byte_count)
+        Bytes,
+        Option(
+            "BYTES",
+            "Least bytes of a cut-through transfer, on both sides. Default: the policy's, 128.",
+            read=byte_count,
+        ),
     ] = None,
     buffers: Annotated[
-        int | None, Option("N", "On a NIC, each way; left out: the policy's.")
+        int | None, Option("N", "Packet buffers of a NIC in each direction. Default: the policy's.")
     ] = None,
-    ring: Annotated[int | None, Option("N", "Entries of each ring; left out: 64.")] = None,
-    max_payload: Annotated[Text, Option("BYTES", "What each buffer holds; left out: 8192.")] = None,
-    logging: Annotated[bool, Option("", "Let the firmware log, at its cost.")] = False,
-    topology: Annotated[Text, Option("crossbar|pair|trunk", "Who is joined how.")] = "crossbar",
-    nodes: Annotated[int, Option("N", "The first half sends, each to one of the second.")] = 2,
+    ring: Annotated[int | None, Option("N", "Entries of each ring. Default: 64.")] = None,
+    max_payload: Annotated[Text, Option("BYTES", "Size of a packet buffer. Default: 8192.")] = None,
+    logging: Annotated[
+        bool, Option("", "Let the firmware write its log, which takes time.")
+    ] = False,
+    topology: Annotated[
+        Text, Option("crossbar|pair|trunk", "Topology of the network.")
+    ] = "crossbar",
+    nodes: Annotated[int, Option("N", "Number of nodes: the first half sends to the second.")] = 2,
     bus_master: Annotated[
         Text,
-        Option("HOLD/PERIOD", "Another master has each host's bus so long of every so long."),
+        Option(
+            "HOLD/PERIOD",
+            "Another bus master holds each host's bus for HOLD of every PERIOD, "
+            "such as 10us/100us.",
+        ),
     ] = None,
     assignments: Annotated[
         Values,
         Option(
             "COST=VALUE",
-            "Set on both platforms, such as firmware_start=2us; may be repeated.",
+            "Change a cost on both platforms, such as firmware_start=2us; may be repeated.",
             ("--set",),
             read=each_given,
             is_repeated=True,
@@ -209,15 +239,19 @@ Sizes = Annotated[
     Text,
     Option(
         "LOW..HIGH",
-        "Bytes of messages by powers of two, or a list such as 64,1500; default 64..65536, "
-        "and 8 of atomic operations.",
+        "Message sizes by powers of two, or a list such as 64,1500. Default: "
+        "64..65536; 8 for atomic.",
     ),
 ]
 Inline = Annotated[
-    Bytes, Option("BYTES", "Messages of up to so many go with the request.", read=byte_count)
+    Bytes,
+    Option("BYTES", "Largest message that is sent inline, with its request.", read=byte_count),
 ]
-Designs = Annotated[Values, designs("What translates on the NIC; again for another beside it.")]
-OnPlatform = Annotated[Any, platform_option("What things cost; left out: the design's own.")]
+Designs = Annotated[
+    Values,
+    designs("Design of the NICs; may be repeated to compare. Default: rnic, an RDMA NIC of today."),
+]
+OnPlatform = Annotated[Any, platform_option("Platform with the costs. Default: the design's own.")]
 
 
 @command(
@@ -231,13 +265,18 @@ def verbs_bandwidth(
     repeat: list[str],
     /,
     *,
-    op: Annotated[Text, Option("OP", "send, write, read or atomic.")] = "write",
+    op: Annotated[Text, Option("OP", "Operation: send, write, read or atomic.")] = "write",
     size: Sizes = None,
-    qps: Annotated[int, Option("N", "Queue pairs on either side.", least=1)] = 1,
+    qps: Annotated[int, Option("N", "Queue pairs of each node.", least=1)] = 1,
     iters: Annotated[int, Option("N", "Messages of each queue pair.", least=2)] = 1000,
     tx_depth: Annotated[
         int,
-        Option("N", "Of these, as many outstanding.", ("--outstanding", "--tx-depth"), least=1),
+        Option(
+            "N",
+            "Requests of a queue pair that may be outstanding.",
+            ("--outstanding", "--tx-depth"),
+            least=1,
+        ),
     ] = 16,
     inline: Inline = 0,
     design: Designs = None,
@@ -278,11 +317,12 @@ def verbs_latency(
         Text,
         Option(
             "OP",
-            "send: until its receiver knows of it; write, read or atomic: until they complete.",
+            "Operation: send is timed until its receiver has it; write, read "
+            "and atomic until they complete.",
         ),
     ] = "send",
     size: Sizes = None,
-    iters: Annotated[int, Option("N", "Messages, one after another.", least=2)] = 100,
+    iters: Annotated[int, Option("N", "Messages, sent one after another.", least=2)] = 100,
     inline: Inline = 0,
     design: Designs = None,
     platform: OnPlatform = None,
@@ -337,7 +377,7 @@ def run_collective(
         Text, Option("NAME,...", "Interface: unet, vmmc, mini, via, trapeze, or all.")
     ] = "vmmc",
     *,
-    nodes: Annotated[int, Option("N", "Machines, with a process each.", least=1, most=64)] = 4,
+    nodes: Annotated[int, Option("N", "Nodes, with a process each.", least=1, most=64)] = 4,
     sizes: Annotated[
         Text,
         Option(
@@ -349,30 +389,43 @@ def run_collective(
         Text,
         Option(
             "NAME,...",
-            "tree or ring (broadcast, allreduce), manager or remote (lock), or all; the usual one.",
+            "Algorithm: tree or ring (broadcast, allreduce), manager or "
+            "remote (lock), or all. Default: the usual one.",
         ),
     ] = None,
-    design: Annotated[Text, Option("NAME", "What translates on the NIC.", offers="designs")] = None,
-    platform: Annotated[Text, Option("NAME", "What things cost.", offers="platforms")] = None,
-    way: Annotated[Text, Option("NAME", "Into the NIC: pci, edt, cni, dma and others.")] = None,
-    kind: Annotated[Text, Option("NAME", "Of numbers: u1, i4, i8, f4 or f8.", ("--type",))] = "f8",
-    operation: Annotated[Text, Option("NAME", "sum, max or min.")] = "sum",
-    repeat: Annotated[int, Option("N", "Calls after the first.", least=1)] = 3,
-    seed: Annotated[int, Option("N", "Of numbers, and of what goes wrong.", least=0)] = 0,
-    loss: Annotated[float, Option("SHARE", "Of packets that are lost.", least=0, most=1)] = 0.0,
-    duplication: Annotated[float, Option("SHARE", "That come twice.", least=0, most=1)] = 0.0,
-    corruption: Annotated[float, Option("SHARE", "That are damaged.", least=0, most=1)] = 0.0,
+    design: Annotated[Text, Option("NAME", "Design of the NICs.", offers="designs")] = None,
+    platform: Annotated[
+        Text, Option("NAME", "Platform with the costs.", offers="platforms")
+    ] = None,
+    way: Annotated[
+        Text, Option("NAME", "Way between host and NIC: pci, edt, cni, dma and others.")
+    ] = None,
+    kind: Annotated[
+        Text, Option("NAME", "Type of the numbers: u1, i4, i8, f4 or f8.", ("--type",))
+    ] = "f8",
+    operation: Annotated[Text, Option("NAME", "Reduction: sum, max or min.")] = "sum",
+    repeat: Annotated[int, Option("N", "Calls that are timed, after the first.", least=1)] = 3,
+    seed: Annotated[int, Option("N", "Seed of the numbers and of the faults.", least=0)] = 0,
+    loss: Annotated[
+        float, Option("SHARE", "Share of packets that are lost.", least=0, most=1)
+    ] = 0.0,
+    duplication: Annotated[
+        float, Option("SHARE", "Share of packets that are duplicated.", least=0, most=1)
+    ] = 0.0,
+    corruption: Annotated[
+        float, Option("SHARE", "Share of packets that are corrupted.", least=0, most=1)
+    ] = 0.0,
     dead: Annotated[
         Values,
         Option(
             "NODE@US",
-            "Who dies after how many us.  Again for another.",
+            "Node that dies after so many us. May be repeated.",
             read=each_given,
             is_repeated=True,
         ),
     ] = None,
     add: Annotated[
-        float, Option("NS", "The processor takes for a byte of two arrays.", least=0)
+        float, Option("NS", "Time of the processor to reduce a byte of two arrays.", least=0)
     ] = 0.0,
     assignments: Assignments = None,
     **_settings: One,

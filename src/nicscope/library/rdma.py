@@ -48,28 +48,28 @@ if TYPE_CHECKING:
 def plan(
     repeat: list[str],
     /,
-    pool: Annotated[Text, Option("BYTES", "The memory that is to be registered.")],
+    pool: Annotated[Text, Option("BYTES", "Memory to register.")],
     *,
-    max_mr: Annotated[Text, Option("BYTES", "Of a region at most; default any.")] = None,
+    max_mr: Annotated[Text, Option("BYTES", "Largest region. Default: no limit.")] = None,
     max_entries: Annotated[
-        Text, Option("N", "Page entries of a NIC at most, such as 24M; default any.")
+        Text, Option("N", "Most translation entries of a NIC, such as 24M. Default: no limit.")
     ] = None,
     limits: Annotated[
         Text,
         Option(
             "NAME|FILE,...",
-            "More limits, of NICs and libraries; of all the tightest hold.",
+            "Further limits, of NICs and libraries; the tightest of all hold.",
             offers="limits",
         ),
     ] = None,
     kv_block: Annotated[
-        Text, Option("BYTES", "What must lie in one region: a block of a KV cache.")
+        Text, Option("BYTES", "Block that must lie in one region, such as one of a KV cache.")
     ] = "64KiB",
     page_size: Annotated[
         Text,
         Option(
             "BYTES,...",
-            "Pages that back the pool, and what an entry maps.",
+            "Page sizes that back the pool, each also what an entry maps.",
             ("--page", "--page-size"),
         ),
     ] = "4K,64K,2M,1G",
@@ -130,19 +130,17 @@ def path(
         Text, Option("off|pt|strict,...", "The IOMMU: off, passed through, or translating.")
     ] = "off,pt,strict",
     page_size: Annotated[
-        Text, Option("BYTES,...", "Pages of its mappings: 4KiB, 2MiB, 1GiB.")
+        Text, Option("BYTES,...", "Page sizes of the IOMMU's mappings: 4KiB, 2MiB, 1GiB.")
     ] = "4KiB,2MiB",
-    iotlb: Annotated[Text, Option("N,...", "Entries of its cache of translations.")] = "64",
-    walk_cache: Annotated[int, Option("N", "Entries of each level of its caches of tables.")] = 32,
-    walks: Annotated[Text, Option("N,...", "Walks that it carries out at once.")] = "1,4",
-    pcie: Annotated[Text, Option("gen3|gen4|gen5,...", "PCIe, of 16 lanes.")] = "gen4",
+    iotlb: Annotated[Text, Option("N,...", "Entries of the IOTLB.")] = "64",
+    walk_cache: Annotated[int, Option("N", "Entries of each level of the page-walk cache.")] = 32,
+    walks: Annotated[Text, Option("N,...", "Page walks at once.")] = "1,4",
+    pcie: Annotated[Text, Option("gen3|gen4|gen5,...", "PCIe generation, of 16 lanes.")] = "gen4",
     reads: Annotated[
-        int | None, Option("N", "Reads of memory that the NIC has under way; default any.")
+        int | None, Option("N", "Outstanding PCIe reads of the NIC. Default: no limit.")
     ] = None,
-    read_bytes: Annotated[Text, Option("BYTES", "Of each of these reads.")] = "512",
-    costs: Annotated[
-        Text, Option("NAME|FILE", "What the path costs.", offers="paths")
-    ] = "connectx",
+    read_bytes: Annotated[Text, Option("BYTES", "Bytes of each such read.")] = "512",
+    costs: Annotated[Text, Option("NAME|FILE", "Costs of the path.", offers="paths")] = "connectx",
 ) -> ShownPaths:
     """Show whether PCIe, the IOMMU or outstanding reads limit a NIC."""
     from nicscope.config.costs import load_path_costs
@@ -172,26 +170,27 @@ def connections(
     /,
     *,
     qps: Annotated[Text, Option(NUMBERS, "Queue pairs in all.")] = "16..16384",
-    outstanding: Annotated[
-        Text, Option(NUMBERS, "Operations of each thread that wait for answers.")
-    ] = "32",
+    outstanding: Annotated[Text, Option(NUMBERS, "Outstanding operations of each thread.")] = "32",
     threads: Annotated[Text, Option(NUMBERS, "Threads that post.")] = "16",
-    operation: Annotated[Text, Option("read|write|read,write", "Small ones.")] = "read",
+    operation: Annotated[
+        Text, Option("read|write|read,write", "Operation, of small messages.")
+    ] = "read",
     read_window: Annotated[
-        Text, Option(NUMBERS, "Reads of a queue pair on their way; default as the NIC.")
+        Text, Option(NUMBERS, "Outstanding reads of a queue pair. Default: the NIC's limit.")
     ] = None,
     doorbells: Annotated[
         Text,
         Option(
             "context|own",
-            "Registers: those that one context of a process has, or one for each queue pair.",
+            "Doorbell registers: shared by the queue pairs of a context, or "
+            "one for each queue pair.",
         ),
     ] = "own",
     replacement: Annotated[
-        Text, Option("random|lru", "Whom the NIC gives up where it has no room; or both.")
+        Text, Option("random|lru", "Replacement of the NIC's context cache; a list compares both.")
     ] = "random",
     nic: Annotated[
-        Text, Option("NAME|FILE", "What the NIC costs and keeps.", offers="nics")
+        Text, Option("NAME|FILE", "Costs and cache sizes of the NIC.", offers="nics")
     ] = "connectx-6",
 ) -> ShownConnections:
     """Show how many queue pairs slow a NIC down.
@@ -236,15 +235,16 @@ def descriptors(
         Text,
         Option(
             "NAME,...",
-            "nixl: one for each request; mooncake: slices of 64 KiB; joined: one for requests that "
-            "adjoin each other.",
+            "Transfer library: nixl makes a descriptor for each request, "
+            "mooncake for each 64 KiB, joined for each run of adjoining "
+            "requests.",
         ),
     ] = "nixl,mooncake,joined",
     threads: Annotated[Text, Option(NUMBERS, "Threads that post.")] = "1",
     nics: Annotated[Text, Option(NUMBERS, "NICs that share the work.")] = "1",
     qps: Annotated[Text, Option(NUMBERS, "Queue pairs of each NIC.")] = "2",
     nic: Annotated[
-        Text, Option("NAME|FILE", "What the NIC costs and carries.", offers="nics")
+        Text, Option("NAME|FILE", "Costs and rates of the NIC.", offers="nics")
     ] = "connectx-7",
 ) -> ShownDescriptors:
     """Show how many descriptors a transfer library makes of requests.
@@ -276,20 +276,26 @@ def descriptors(
 def explain(
     repeat: list[str],
     /,
-    mr: Annotated[Text, Option("BYTES", "The pool that is registered.")],
+    mr: Annotated[Text, Option("BYTES", "Size of the registered pool.")],
     *,
     slices: Annotated[
-        Text, Option("N|BYTES,...", "How: so many equal regions, or regions of so many bytes.")
+        Text, Option("N|BYTES,...", "Regions of the pool: a number of equal ones, or their size.")
     ] = "1,3.5GiB",
     stack: Annotated[
-        Text, Option("NAME[:VERSION]", "The library: ucx:1.19, or verbs for none.")
+        Text, Option("NAME[:VERSION]", "Library that registers, such as ucx:1.19; verbs for none.")
     ] = "ucx",
     hypothesis: Annotated[
-        Text, Option("NAME|FILE,...", "Which are set side by side.", offers="hypotheses")
+        Text, Option("NAME|FILE,...", "Hypotheses to compare.", offers="hypotheses")
     ] = "ksm,table,pool",
-    page_size: Annotated[Text, Option("BYTES", "What an entry of the NIC's table maps.")] = "4K",
-    fast: Annotated[float | None, Option("GB/s", "Measured where it is fast.")] = None,
-    slow: Annotated[float | None, Option("GB/s", "Measured where it is slow.")] = None,
+    page_size: Annotated[
+        Text, Option("BYTES", "Bytes that a translation entry of the NIC maps.")
+    ] = "4K",
+    fast: Annotated[
+        float | None, Option("GB/s", "Bandwidth that you measured where it is fast.")
+    ] = None,
+    slow: Annotated[
+        float | None, Option("GB/s", "Bandwidth that you measured where it is slow.")
+    ] = None,
 ) -> ShownRegionSizes:
     """Compare reasons why a large memory region is slow.
 
@@ -353,7 +359,7 @@ def fit(
         TraceLike,
         Option(
             "TRACE",
-            "The traffic that was counted.",
+            "Traffic that the counters counted.",
             offers="traces",
             read=as_given,
             words=words_of,
@@ -361,19 +367,21 @@ def fit(
     ],
     *,
     tolerance: Annotated[
-        float, Option("SHARE", "By which counted miss ratios may be off, beside chance.")
+        float, Option("SHARE", "Error that the counted miss ratios may have, beside chance.")
     ] = 0.01,
     entries: Annotated[
         Text,
         Option(
             "LOW..HIGH",
-            "Entries that a cache may have; default 1..65536 with sets.",
+            "Cache sizes to try. Default: 1..65536 for caches with sets.",
             read=span,
         ),
     ] = None,
-    skip: Annotated[int, Option("N", "Requests that warm the cache up and were not counted.")] = 0,
+    skip: Annotated[
+        int, Option("N", "Requests before counting began, which warm the cache up.")
+    ] = 0,
     line: Annotated[
-        Text, Option("N,...", "Entries that the NIC fetches together; 64 bytes are 8.")
+        Text, Option("N,...", "Entries that the NIC fetches together; 8 are 64 bytes.")
     ] = "1,8",
 ) -> ShownFit:
     """Find a NIC's cache size and ways from its counters.
@@ -435,38 +443,41 @@ def register(
     repeat: list[str],
     /,
     byte_count: Annotated[
-        Text, Option("BYTES", "Of the pool, such as 500GiB or 1TiB.", is_argument=True)
+        Text, Option("BYTES", "Size of the pool, such as 500GiB or 1TiB.", is_argument=True)
     ] = None,
     *,
-    bytes_too: Annotated[Text, Option("BYTES", "The same, as an option.", ("--bytes",))] = None,
+    bytes_too: Annotated[
+        Text, Option("BYTES", "Size of the pool, as an option.", ("--bytes",))
+    ] = None,
     page: Annotated[
         Text,
         Option(
             "BYTES,...",
-            "The host's pages, and what an entry of a NIC maps.",
+            "Page sizes of the host, each also what a translation entry maps.",
             ("--page-size", "--page"),
         ),
     ] = "4K,64K,2M,1G",
     regions: Annotated[
         Text,
         Option(
-            "N|FILE", "Equal regions of the pool, or a file: a size a line, or bytes and address."
+            "N|FILE",
+            "Number of equal regions, or a file with a size on each line, or bytes and address.",
         ),
     ] = "1",
     order: Annotated[
-        Text, Option("|".join(ORDERS), "In which a file's regions are registered.")
+        Text, Option("|".join(ORDERS), "Order in which a file's regions are registered.")
     ] = "given",
-    nics: Annotated[Text, Option("N,...", "NICs at which all of it is registered.")] = "1",
-    threads: Annotated[Text, Option("N,...", "Threads that touch and pin.")] = "1",
+    nics: Annotated[Text, Option("N,...", "NICs at which the whole pool is registered.")] = "1",
+    threads: Annotated[Text, Option("N,...", "Threads that touch and pin memory.")] = "1",
     at_once: Annotated[
-        Text, Option("no|yes|no,yes", "Whether NICs are served at the same time.")
+        Text, Option("no|yes|no,yes", "Whether the NICs register at the same time.")
     ] = "no",
     touched: Annotated[
         Text, Option("no|yes|no,yes", "Whether the memory has been touched before.")
     ] = "no",
     cache: Annotated[
         Text,
-        Option("none|exact|range,...", "What a library joins of a file's lines with addresses."),
+        Option("none|exact|range,...", "How a library joins regions of a file with addresses."),
     ] = "none",
     costs: Registering = "connectx",
 ) -> ShownRegistrations:
@@ -553,8 +564,8 @@ def cache(
         Text,
         Option(
             "NAME,...",
-            "exact and page: as libfabric, which drops what a new region overlaps; merge: as UCX, "
-            "which makes one of them.",
+            "Policy of the cache: exact and page drop what a new region "
+            "overlaps, as libfabric does; merge joins them, as UCX does.",
         ),
     ] = "exact,page,merge",
     entries: Annotated[
@@ -562,11 +573,15 @@ def cache(
     ] = "none",
     align: Annotated[
         Text,
-        Option("BYTES", "Regions are widened to it; default 1, 4096 and 64, by policy."),
+        Option(
+            "BYTES", "Alignment that regions are widened to. Default: 1, 4096 and 64, by policy."
+        ),
     ] = None,
     most_bytes: Annotated[
         Text,
-        Option("BYTES", "Memory that a process may keep registered; default any.", ("--bytes",)),
+        Option(
+            "BYTES", "Memory that a process may keep registered. Default: no limit.", ("--bytes",)
+        ),
     ] = None,
     costs: Registering = "connectx",
 ) -> ShownCaches:
@@ -603,24 +618,34 @@ def odp(
         Text,
         Option(
             "BYTES|request,...",
-            "What a fault brings: aligned pieces of so many bytes, or all of its request; default "
-            "4KiB,64KiB,request, less what is smaller than a page.",
+            "Memory that a fault maps: aligned pieces of this size, or the "
+            "whole request. Default: 4KiB,64KiB,request, but none smaller "
+            "than a page.",
         ),
     ] = None,
     prefetch: Annotated[
         Text,
-        Option("none|sync|async,...", "Whether the program advises of pages, and waits for them."),
+        Option(
+            "none|sync|async,...",
+            "Whether the program advises the NIC of pages ahead, and whether it waits for them.",
+        ),
     ] = "none,sync,async",
-    ahead: Annotated[int, Option("N", "Requests between an async advice and its request.")] = 4,
+    ahead: Annotated[
+        int, Option("N", "Requests between an asynchronous advice and the request it is for.")
+    ] = 4,
     resident: Annotated[
-        Text, Option("BYTES|none,...", "Memory of a node that may hold such pages; none: any.")
+        Text,
+        Option("BYTES|none,...", "Memory of a node that may hold such pages; none for no limit."),
     ] = "none",
-    page_size: Annotated[Text, Option("BYTES", "Of the host.")] = "4KiB",
+    page_size: Annotated[Text, Option("BYTES", "Page size of the host.")] = "4KiB",
     touched: Annotated[
-        bool, Option("", "Nobody has touched the memory before the NIC does.", ("--untouched",))
+        bool,
+        Option(
+            "", "Assume that nothing has touched the memory before the NIC does.", ("--untouched",)
+        ),
     ] = True,
     costs: Registering = "connectx",
-    faults: Annotated[Text, Option("NAME|FILE", "What faults cost.", offers="faults")] = "connectx",
+    faults: Annotated[Text, Option("NAME|FILE", "Costs of faults.", offers="faults")] = "connectx",
 ) -> ShownDemand:
     """Compare on-demand paging with registering memory.
 
@@ -653,16 +678,16 @@ def calibrate(
         Bytes,
         Option(
             "BYTES",
-            "Over which each round measures; more than may be locked is not.",
+            "Memory that each round measures on; no more than the process may lock.",
             read=byte_count,
         ),
     ] = "16MiB",
-    seconds: Annotated[float, Option("S", "That it takes, about.")] = 2.0,
+    seconds: Annotated[float, Option("S", "How long to measure, about.")] = 2.0,
     nic: Annotated[
         Text,
         Option(
             "NAME|FILE",
-            "Costs whose part of the NIC is taken, as no NIC is asked.",
+            "Costs to take the NIC's part from, as no NIC is asked.",
             offers="registrations",
         ),
     ] = "connectx",

@@ -31,7 +31,7 @@ def reproduce(
         Values,
         Option(
             "PAPER[/ID]",
-            "What to reproduce; by default all.",
+            "Paper or item to reproduce. Default: all.",
             read=each_given,
             is_argument=True,
             is_repeated=True,

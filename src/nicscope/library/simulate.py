@@ -86,22 +86,27 @@ def simulate(
     ],
     designs: Annotated[
         Values,
-        designs("Of a trace; may be repeated; left out: every design of the catalog."),
+        designs(
+            "Design that a trace runs on; may be repeated. Default: every design of the catalog."
+        ),
     ] = None,
     platform: Annotated[
         str | Path | Platform | None,
-        platform_option("Of a trace: what things cost; left out: the design's own."),
+        platform_option("Costs that a trace runs with. Default: the design's own platform."),
     ] = None,
     *,
     requests: Annotated[
-        int | None, Option("N", "Only the first N requests of the trace.", least=1)
+        int | None, Option("N", "Take the first N requests of the trace only.", least=1)
     ] = None,
-    timed: Annotated[bool, Option("", "A request waits for its time in the trace.")] = False,
+    timed: Annotated[
+        bool,
+        Option("", "Start each request at its time in the trace, not when the one before is done."),
+    ] = False,
     window: Annotated[
         int,
         Option(
             "PACKETS",
-            "That may be outstanding; with 1 the counts are a replay's.",
+            "Packets that may be outstanding; with 1 the counts equal those of a replay.",
             least=1,
             most=MOST_WINDOW,
         ),
@@ -176,7 +181,7 @@ def run_verbs(
         Values,
         Option(
             "[ARGUMENT]...",
-            "The program's own.",
+            "Arguments of the program.",
             read=each_given,
             is_argument=True,
             is_repeated=True,
@@ -187,32 +192,36 @@ def run_verbs(
         CommandLines,
         Option(
             'N "FILE.py [ARGUMENT]..."',
-            "Instead of FILE.py: what runs on node N, its arguments quoted with it; again for the "
-            "nodes 0, 1 and so on, which one network joins.",
+            "Instead of FILE.py: program of node N with its arguments, "
+            "quoted; repeat it for nodes 0, 1 and so on, which one network "
+            "joins.",
             ("--node",),
             read=as_given,
             is_repeated=True,
         ),
     ] = None,
     design: Annotated[
-        Values, designs("What translates on the NIC; again to run the program on another.")
+        Values,
+        designs(
+            "Design of the NICs; may be repeated to compare. Default: rnic, an RDMA NIC of today."
+        ),
     ] = None,
-    platform: Annotated[Any, platform_option("What things cost; left out: the design's own.")] = (
-        None
-    ),
+    platform: Annotated[
+        Any, platform_option("Platform with the costs. Default: the design's own.")
+    ] = (None),
     device: Annotated[
-        Text, Option("NAME", "For programs that open one by name, such as mlx5_0.")
+        Text, Option("NAME", "Name of the device, for programs that open one such as mlx5_0.")
     ] = None,
     seed: Annotated[
-        int, Option("N", "Of what goes wrong, and of the program's random numbers.", least=0)
+        int, Option("N", "Seed of the faults and of the program's random numbers.", least=0)
     ] = 0,
-    loss: Annotated[float, _share("Of packets that are lost.")] = 0.0,
-    duplication: Annotated[float, _share("That come twice.")] = 0.0,
-    reordering: Annotated[float, _share("That come late.")] = 0.0,
-    corruption: Annotated[float, _share("That are damaged.")] = 0.0,
+    loss: Annotated[float, _share("Share of packets that are lost.")] = 0.0,
+    duplication: Annotated[float, _share("Share of packets that are duplicated.")] = 0.0,
+    reordering: Annotated[float, _share("Share of packets that are reordered.")] = 0.0,
+    corruption: Annotated[float, _share("Share of packets that are corrupted.")] = 0.0,
     topology: Annotated[
         Text,
-        Option("crossbar|pair|trunk", "Of several nodes: who is joined how; default crossbar."),
+        Option("crossbar|pair|trunk", "Topology of several nodes. Default: crossbar."),
     ] = None,
     timeline: Timeline = None,
     assignments: Assignments = None,

@@ -116,11 +116,11 @@ def replay(
     ],
     designs: Annotated[
         Values,
-        designs("May be repeated; left out: every design of the catalog."),
+        designs("Design to replay on; may be repeated. Default: every design of the catalog."),
     ] = None,
     platform: Annotated[
         str | Path | Platform | None,
-        platform_option("Prices every design; left out: each design's own platform."),
+        platform_option("Platform that prices every design. Default: each design's own."),
     ] = None,
     *,
     assignments: Assignments = None,
@@ -128,15 +128,19 @@ def replay(
         Text,
         Option(
             "BYTES",
-            "RDMA NICs: each process registers so much, from its lowest address on; left out: "
-            "what it touches.",
+            "RDMA NICs: bytes that each process registers, from its lowest "
+            "address on. Default: what it touches.",
         ),
     ] = None,
     page_size: Annotated[
-        Text, Option("BYTES", "Of a page, for every design; left out: the trace's.")
+        Text, Option("BYTES", "Page size for every design. Default: the trace's.")
     ] = None,
     counters: Annotated[
-        Text, Option("neohost|freebsd|rdma", "Show RDMA NICs' counts by that tool's names too.")
+        Text,
+        Option(
+            "neohost|freebsd|rdma",
+            "Show the counts of RDMA NICs under the names of this tool, too.",
+        ),
     ] = None,
     kinds: Kinds = True,
     workers: Workers = None,
@@ -187,33 +191,43 @@ def curve(
     trace: Traces,
     *,
     ways: Annotated[
-        Text, Option("N,...", "Ways of set-associative caches; default 1,2,4,8.")
+        Text, Option("N,...", "Ways of the set-associative caches. Default: 1,2,4,8.")
     ] = None,
-    line: Annotated[Text, Option("N,...", "Pages that share a line of the cache.")] = "1",
+    line: Annotated[Text, Option("N,...", "Pages of a cache line.")] = "1",
     entries: Annotated[
         Text,
         Option(
             "LOW..HIGH",
-            "Default 256..65536, or as the trace's pages suggest; up to 67108864.",
+            "Entries of the caches, at most 67108864. Default: 256..65536, or"
+            " as the trace's pages suggest.",
             read=span,
         ),
     ] = None,
     by: Annotated[
         Text,
-        Option("trace|node|process", "A curve for each; a process as if it had the NIC alone."),
+        Option(
+            "trace|node|process",
+            "Draw a curve for the trace, each node, or each process as if it had the NIC alone.",
+        ),
     ] = "trace",
     sample: Annotated[
         float | None,
-        Option("RATE", "Estimate from this share of the pages, with an interval; no sets then."),
+        Option(
+            "RATE",
+            "Estimate from this share of the pages, with an interval; fully "
+            "associative caches only.",
+        ),
     ] = None,
-    seed: Annotated[int | None, Option("N", "Sample other pages than those of seed 0.")] = None,
+    seed: Annotated[int | None, Option("N", "Seed of the sample.")] = None,
     skip: Annotated[
-        int, Option("N", "The first N requests fill the caches and are not counted.")
+        int, Option("N", "Fill the caches with the first N requests, and do not count those.")
     ] = 0,
     offset: Annotated[
-        bool, Option("", "Let all processes begin at the same set.", ("--no-offset",))
+        bool, Option("", "Do not offset the set index by process.", ("--no-offset",))
     ] = True,
-    page_size: Annotated[Text, Option("BYTES", "Such as 2MiB; default the trace's.")] = None,
+    page_size: Annotated[
+        Text, Option("BYTES", "Page size, such as 2MiB. Default: the trace's.")
+    ] = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
 ) -> ShownCurves:
@@ -260,31 +274,35 @@ def size(
     /,
     trace: Traces,
     nic_memory: Annotated[
-        Text, Option("BYTES", "For translation, on each NIC, such as 128KiB.")
+        Text, Option("BYTES", "NIC memory for translation on each node, such as 128KiB.")
     ] = None,
     platform: Annotated[
         str | Path | Platform | None,
-        platform_option("The cheapest design there is best; left out: the one that misses least."),
+        platform_option("Rank designs by their cost on this platform. Default: by their misses."),
     ] = None,
     *,
     target_miss: Annotated[
         Text,
-        Option("SHARE", "Instead: tell the fewest entries that miss so little, such as 1%."),
+        Option(
+            "SHARE",
+            "Instead of --nic-memory: find the fewest entries with this share of "
+            "misses, such as 1%.",
+        ),
     ] = None,
     skip: Annotated[
-        int, Option("N", "With --target-miss: requests that only fill the caches.")
+        int, Option("N", "With --target-miss: leave the misses of the first N requests out.")
     ] = 0,
     pin_memory: Annotated[
-        Text, Option("BYTES", "That each host may pin, such as 4MiB; default: all.")
+        Text, Option("BYTES", "Memory that each host may pin, such as 4MiB. Default: all.")
     ] = None,
     target_us: Annotated[
-        float | None, Option("US", "Tell the least NIC memory for that cost per lookup.")
+        float | None, Option("US", "Find the least NIC memory with this cost per lookup.")
     ] = None,
     page_size: Annotated[
         Text,
         Option(
             "BYTES,...",
-            "Such as 4KiB,2MiB,1GiB, to be set side by side.",
+            "Page sizes to compare, such as 4KiB,2MiB,1GiB.",
             ("--page", "--page-size"),
         ),
     ] = None,
@@ -292,7 +310,8 @@ def size(
         str | Sequence[str],
         Option(
             "page-sizes|FAMILY",
-            "Nothing else; a family such as utlb; may be repeated.",
+            "Restrict the answer to page sizes, or to a family of designs "
+            "such as utlb; may be repeated.",
             read=each_given,
             is_repeated=True,
         ),
@@ -373,20 +392,20 @@ def sweep(
     trace: Traces,
     design: Annotated[
         str | Path | Design,
-        Option("NAME|FILE", "What is varied.", offers="designs", read=as_given),
+        Option("NAME|FILE", "Design whose settings are varied.", offers="designs", read=as_given),
     ],
     grid: Annotated[
         Values,
         Option(
             "KEY=V1,V2,...",
-            "A setting, scheme, platform or costs.NAME, and its values; may be repeated.",
+            "Values of a setting, of scheme, platform or costs.NAME; may be repeated.",
             read=axes,
             is_repeated=True,
         ),
     ] = (),
     platform: Annotated[
         str | Path | Platform | None,
-        platform_option("Prices all; left out: the design's own platform."),
+        platform_option("Platform that prices all points. Default: the design's own."),
     ] = None,
     *,
     out: Annotated[
@@ -399,19 +418,22 @@ def sweep(
         ),
     ] = None,
     workers: Annotated[
-        int | None, Option("N", "Threads; left out: one per processor.", is_of_result=False)
+        int | None, Option("N", "Threads. Default: one per processor.", is_of_result=False)
     ] = None,
     scheduler: Annotated[
         str | None,
         Option(
             "tcp://HOST:PORT",
-            "A Dask cluster to count on; its workers read the traces by the same paths.",
+            "Dask cluster to run on; its workers must see the traces under the same paths.",
             is_of_result=False,
         ),
     ] = None,
     kinds: Kinds = True,
     many: Annotated[
-        bool, Option("", "Yes, a million points or more.", ("--yes",), is_of_result=False)
+        bool,
+        Option(
+            "", "Run even if there are a million points or more.", ("--yes",), is_of_result=False
+        ),
     ] = False,
     begun: Callable[[Done], None] = lambda _: None,
 ) -> ShownSweep:

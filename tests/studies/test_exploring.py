@@ -1,6 +1,7 @@
 """What the explorer answers is what ``nicscope replay`` counts, whichever way it came by it."""
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -11,6 +12,8 @@ from nicscope.reports.template import design_file
 from nicscope.studies import exploring
 from nicscope.studies.exploring import EXPLORED, controls, offer, read_state
 from nicscope.studies.replaying import choose_subjects, compare
+from nicscope.studies.sweep.sweeping import load
+from nicscope.traces.reader import open_trace
 from refusals import refused
 
 pytestmark = pytest.mark.compiled  # hundreds of replays
@@ -268,3 +271,30 @@ def test_a_curve_that_cannot_be_counted_says_why_and_is_not_waited_for(tmp_path,
 
     assert not curve["pending"]
     assert curve["failed"] == "counting every cache in one pass: no room for the sets"
+
+
+def test_until_its_pass_is_over_a_long_trace_is_answered_from_its_first_requests(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(exploring, "SAMPLE_ROWS", 64)
+    path = small_trace(tmp_path)
+    found = exploring.Explorer(str(path), open_trace(path))
+    state = found.read([("design", "utlb"), ("pin_limit", "8")])
+    assert "sample" not in found.answer(state)  # nothing has been read yet
+    found.passes._columns = load(found.trace, "try it")
+
+    answer = found.answer(state)
+
+    assert (answer["sample"], answer["working"]["total"]) == (64, 300)
+    table = pq.read_table(path)
+    first = [table.filter(pc.equal(table["node"], node)).slice(0, 32) for node in (0, 1)]
+    pq.write_table(pa.concat_tables(first), tmp_path / "first.parquet")
+    subjects = choose_subjects(["utlb"], None, ["pin_limit=8"])
+    told = compare(open_trace(tmp_path / "first.parquet"), subjects, kinds=False).to_json()
+    del answer["working"]
+    assert_same(answer, told)
+    found.passes.start()
+    exact = found.answer(state, PATIENT)
+    found.passes.stop()
+    assert "sample" not in exact
+    assert_same(exact, replayed(found, "utlb", "pin_limit=8"))

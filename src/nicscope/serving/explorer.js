@@ -126,8 +126,10 @@ function fillNumbers(answer) {
   $("numbers").replaceChildren(...cards.map(([id, name, value, text, more]) =>
     element("div", {}, element("dt", {}, name),
       element("dd", { id, "data-value": value }, text, more ? element("small", {}, more) : null))));
+  const sampled = answer.sample === undefined ? ""
+    : `A sample, the first ${whole(answer.sample)} of ${whole(about.requests)} requests; exact numbers follow. `;
   $("sentence").textContent =
-    `${answer.design.title}. ${whole(misses)} of ${whole(total.lookups)} lookups miss on the NIC` +
+    `${sampled}${answer.design.title}. ${whole(misses)} of ${whole(total.lookups)} lookups miss on the NIC` +
     `${cost.per_lookup === null ? "" : `, and a lookup takes ${atLeast}${between(cost.per_lookup)} us on ${cost.platform}`}` +
     `; the NIC holds ${bytes(nic)}.`;
   $("brief").textContent = [`${fine(100 * rate)} misses per 100`, cost.per_lookup === null ? null : `${atLeast}${between(cost.per_lookup)} us a lookup`, bytes(nic)]
@@ -241,13 +243,15 @@ async function show(wanted, after) {
       first = false;
     }
     tellWorking(answer.working);
-    if (answer.working === undefined) {
+    if (answer.working === undefined || answer.sample !== undefined) {
       fillNumbers(answer);
       fillCost(answer);
       fillMemory(answer);
       fillAgain(answer);
       fillCurve(answer);
-      document.body.dataset.shown = query.toString(); // what the numbers are of
+    }
+    if (answer.working === undefined) {
+      document.body.dataset.shown = query.toString(); // what the exact numbers are of
       if (!answer.curve.pending) return;
     }
     await new Promise((resolve) => setTimeout(resolve, answer.working ? AGAIN_MS : LATER_MS));

@@ -7,6 +7,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from nicscope.config.costs import COSTS
 from nicscope.config.design import (
     NONE,
@@ -29,7 +31,7 @@ from nicscope.studies.replaying import with_price
 from nicscope.studies.size_search import LINES
 from nicscope.studies.size_survey import Grids, grids
 from nicscope.studies.sizing import at_shape, follows, grid_of
-from nicscope.studies.sources import chunks_until
+from nicscope.studies.sources import chunks_until, rows_of
 from nicscope.studies.sweep.sweeping import load
 from nicscope.studies.workers import Stopped
 
@@ -143,6 +145,19 @@ class Passes:
         """Whether ``is_true()`` comes true within ``seconds``; asked whenever a pass ends."""
         with self._changed:
             return self._changed.wait_for(lambda: is_true() or bool(self.failure), seconds)
+
+    def sample(self, rows: int) -> list[Any]:
+        """The first requests of every node, ``rows`` of all; none while the trace is read."""
+        if self._columns is None:
+            return []
+        nodes = self._columns.node
+        begins = [0, *(np.flatnonzero(np.diff(nodes)) + 1).tolist()]
+        each = max(1, rows // len(begins))
+        ends = [*begins[1:], len(nodes)]
+        return [
+            rows_of(self._columns, slice(begin, min(end, begin + each)))
+            for begin, end in zip(begins, ends, strict=True)
+        ]
 
     @property
     def is_idle(self) -> bool:
@@ -356,6 +371,7 @@ def _text(value: Any) -> str:
 
 MOST_ENTRIES = 1 << MOST_BITS
 NEIGHBOURS = tuple(1 << bits for bits in range(6, 17))  # entries that are replayed for a curve
+SAMPLE_ROWS = 1 << 16  # of a longer trace, answered from before its own pass is over
 AT_ONCE_S = 0.1  # for a pass over a short trace, before it is said that it takes longer
 _SHAPE = ("entries", "ways")
 
@@ -376,6 +392,7 @@ class Explorer:
         self.page_size = trace.metadata.page_size
         self.passes = Passes(trace)
         self._replayed: dict[Hashable, Priced] = {}
+        self._sampled: dict[Hashable, tuple[Priced, int]] = {}  # and of how many requests
         self._bases: dict[Hashable, Priced] = {}  # by all but the shape of the cache
         self._surveyed: dict[int, Grids] = {}  # misses of all shapes, by bytes of a page
         self._fully: dict[tuple[int, int], NDArray[Any]] = {}  # by bytes of a page, and line
@@ -407,11 +424,13 @@ class Explorer:
     def answer(self, state: State, patience: float = AT_ONCE_S) -> dict[str, Any]:
         """Everything that the page shows of ``state``, or ``working`` if that takes longer.
 
+        Of a long trace that is beside ``sample``, the requests that the numbers are of until then.
+
         Errors: ``StudyError`` with what kept the trace from being read, or the design from being
         replayed.
         """
         design = state.design.at_page_size(self.page_size)
-        shown = {
+        shown: dict[str, Any] = {
             "query": state.query,
             "design": {"called": state.called, "name": state.base.name, "title": state.base.title}
             | {"scheme": design.scheme.value, "description": state.base.description},
@@ -422,12 +441,16 @@ class Explorer:
         if priced is None:
             one = self._replay([state], f"replaying {state.called}")
             self.passes.ask(one)
-            self.passes.wait_until(
-                lambda: self.known(state) is not None or self.passes.is_over(one), patience
-            )
+            if self.trace.rows <= SAMPLE_ROWS or patience > AT_ONCE_S:
+                self.passes.wait_until(
+                    lambda: self.known(state) is not None or self.passes.is_over(one), patience
+                )
             priced = self.known(state)
         if priced is None:
-            return shown | {"working": self.passes.progress()._asdict()}
+            shown["working"] = self.passes.progress()._asdict()
+            if (found := self._of_sample(state, design)) is None:
+                return shown
+            priced, shown["sample"] = found
         platform = None if state.platform is None else state.platform.name
         weakest = priced.weakest_evidence
         return shown | {
@@ -456,6 +479,18 @@ class Explorer:
         if base is None or grid is None:
             return None
         return at_shape(base, design, grid, state.platform)
+
+    def _of_sample(self, state: State, design: Design) -> tuple[Priced, int] | None:
+        """The numbers of a long trace's first requests, and how many these are."""
+        key = self._key(design, state)
+        if key not in self._sampled:
+            pieces = [] if self.trace.rows <= SAMPLE_ROWS else self.passes.sample(SAMPLE_ROWS)
+            if not pieces:
+                return None
+            [result] = replay(pieces, [design], kinds=False, page_size=self.page_size)
+            count = sum(len(piece.node) for piece in pieces)
+            self._sampled[key] = with_price(result, state.platform), count
+        return self._sampled[key]
 
     def _key(self, design: Design, state: State) -> Hashable:
         return (state.called, *design.settings().items())

@@ -173,13 +173,13 @@ def parted(batches: Iterable[RequestColumns], skip: int) -> Iterator[tuple[Reque
     for batch in batches:
         end = begin + len(batch.node)
         if begin < skip < end:
-            yield _rows_of(batch, slice(0, skip - begin)), False
-            batch = _rows_of(batch, slice(skip - begin, None))
+            yield rows_of(batch, slice(0, skip - begin)), False
+            batch = rows_of(batch, slice(skip - begin, None))
         yield batch, bool(skip) and begin <= skip < end
         begin = end
 
 
-def _rows_of(batch: RequestColumns, rows: slice) -> Any:
+def rows_of(batch: RequestColumns, rows: slice) -> Any:
     return type(batch)(*(column[rows] for column in batch))  # type: ignore[attr-defined]
 
 
@@ -189,7 +189,7 @@ def chunks_until(stopped: Callable[[], bool], batches: Iterable[Chunked]) -> Ite
         for begin in range(0, len(batch.node), ROWS):
             if stopped():
                 raise Stopped
-            yield _rows_of(batch, slice(begin, begin + ROWS))
+            yield rows_of(batch, slice(begin, begin + ROWS))
 
 
 def grains_counted(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nicscope.config.costs import COSTS
-from nicscope.config.design import DELIVERY_COSTS, Scheme, design_names, load_design
+from nicscope.config.design import CELL_WORDS, DELIVERY_COSTS, Scheme, design_names, load_design
 from nicscope.config.platform import (
     EVERYWHERE,
     FALLBACKS,
@@ -62,7 +62,7 @@ def test_every_published_design_can_run_on_its_own_platform(design, platform):
 @pytest.mark.parametrize("platform", RUNNING)
 def test_what_carries_messages_is_stated_on_every_such_platform(platform):
     stated = load_platform(platform)
-    assert set(transfer_costs(stated)) == set(DELIVERY_COSTS)
+    assert set(transfer_costs(stated)) == {*DELIVERY_COSTS, *CELL_WORDS}
     for name in (*EVERYWHERE, *DELIVERY_COSTS):
         assert (name in stated.costs) != (name in stated.not_applicable), name
 

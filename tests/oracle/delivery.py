@@ -231,7 +231,7 @@ class Simulation(Flows, Firmware):
             receiver.accepted += 1
             peak = max(receiver.counters.peak_receive_ring, receiver.accepted)
             receiver.counters.peak_receive_ring = peak
-            self.record(message, receiver, NET_RCV, since, CONTROL_BYTES, control=1)
+            self.record(message, receiver, NET_RCV, since, tx.byte_count, control=1)
         elif half.done:
             since = receiver.rx.since
             receiver.rx = None

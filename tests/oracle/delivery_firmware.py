@@ -146,12 +146,15 @@ class Firmware:
         elif task == TO_NET and not stale:
             control = not half.control_taken
             if control:
-                half.control_taken, count = True, CONTROL_BYTES
+                half.control_taken, count = True, self.header_bytes(node, message)
                 half.path = list(self.paths[node.number, message.destination])
             else:
                 count = self.what_is_there(half, self.delivery.minpulse_send)
                 half.sunk += count
-            node.tx = Tx(half, control, count, self.now, self.now + node.costs["link_start"])
+            ends = message.payload == (0 if control else half.sunk)
+            framing = self.framing(node, message) if ends else 0
+            begins = self.now + node.costs["link_start"]
+            node.tx = Tx(half, control, count, self.now, begins, framing)
         elif task == FINISH:
             node.outgoing.remove(half)
         elif task == FROM_HOST:
@@ -164,6 +167,14 @@ class Firmware:
             peak = max(node.counters.peak_send_buffers, node.send_buffers())
             node.counters.peak_send_buffers = peak
         self.record(message, node, FIRMWARE, action.start, 0, task=task)
+
+    def header_bytes(self, node, message):  # noqa: ARG002
+        """What a packet has on the link before its payload."""
+        return CONTROL_BYTES
+
+    def framing(self, node, message):  # noqa: ARG002
+        """And behind it."""
+        return 0
 
     def begin_pci(self, node, half, to_host, count):
         way = "write" if to_host else "read"

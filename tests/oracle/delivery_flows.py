@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oracle.delivery_records import Transfer
+from oracle.delivery_records import Framed
 
 
 class Flows:
@@ -95,7 +95,7 @@ class Flows:
         if receiver.rx is None or tx.control != (receiver.rx.half is None):
             return
         tx.phase = "flow"
-        tx.transfer = Transfer(self.now, tx.byte_count, self.flow_rate(node))
+        tx.transfer = Framed(self.now, tx.byte_count, tx.framing, self.flow_rate(node))
         if not tx.control:
             assert receiver.rx.half.message is tx.half.message
             receiver.rx.half.source.append(tx.transfer)

@@ -69,6 +69,21 @@ class Transfer:
         self.pieces[-1][1] = whole_bytes(self.pieces[-1], now)
 
 
+class Framed(Transfer):
+    """One with so many bytes behind its own, that nobody counts."""
+
+    def __init__(self, begins, byte_count, framing, rate):
+        super().__init__(begins, byte_count + framing, rate)
+        self.own = byte_count
+
+    @property
+    def byte_count(self):
+        return min(super().byte_count, self.own)
+
+    def moved(self, now):
+        return min(super().moved(now), self.own)
+
+
 class Master:
     """Another master, which has a bus for the first ``held`` ps of every ``every``."""
 
@@ -216,6 +231,7 @@ class Tx:
     byte_count: int
     start: int
     until: int  # end of the phases "start" and "head"
+    framing: int = 0  # bytes behind those
     phase: str = "start"  # then "path", "head", "stall", "flow"
     transfer: Transfer | None = None  # the flow
 

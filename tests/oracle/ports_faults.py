@@ -75,7 +75,8 @@ class Faulty(Reliable):
             if (
                 counts and half.where is not None
             ):  # the link's watchdog may end it before it has one
-                piece = self.network.flip(packet.sender, packet.packet, packet.content)
+                behind = self.framing(self.nodes[packet.sender], packet)
+                piece = self.network.flip(packet.sender, packet.packet, packet.content, behind)
                 self.write(node, *half.where, piece)
             if self.world.reliable:
                 self.take_acknowledgement(node, packet)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from copy import copy
 
-from oracle.ports_firmware import MISS, SERVE, Firmware
+from oracle.ports_cells import InCells
+from oracle.ports_firmware import MISS, SERVE
 from oracle.ports_receiving import LATER, WANTED
 from oracle.ports_records import (
     ACK,
@@ -50,7 +51,7 @@ class Stream(Link):
         self.times = 0
 
 
-class Reliable(Firmware):
+class Reliable(InCells):
     """Go-back-n below the firmware, and what it makes possible: fetches."""
 
     def __init__(self, world):

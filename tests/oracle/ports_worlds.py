@@ -23,6 +23,11 @@ STEPS = (
 )  # fmt: skip
 
 
+# A link whose packets go whole, and links of cells: ATM's, and of other sizes.
+CELLS = [
+    {"cell_bytes": cell, "trailer_bytes": trailer}
+    for cell, trailer in ((0, 0), (0, 0), (48, 8), (7, 6), (16, 20))
+]
 SLOWLY = (0, 1000, 5000, 20_000)  # ps that a thread takes to go on
 TABLES = ("vmmc-static",)  # no page is unpinned
 LIBRARIES = ("utlb", "utlb-shared", "utlb-process")
@@ -278,7 +283,7 @@ def worlds(
     loss = draw(st.sampled_from(losses))
     return World(
         network,
-        draw(costs((WATCHDOG,))),
+        draw(costs((WATCHDOG,))) | draw(st.sampled_from(CELLS)),
         draw(services(design, tight)),
         draw(tables()),
         draw(tables()),

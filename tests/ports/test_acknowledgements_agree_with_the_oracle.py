@@ -25,6 +25,8 @@ COSTS = FREE | {
     "nic_memory_per_byte": 0,
     "block_copy_per_byte": 1,
     "block_copy_contended_per_byte": 1,
+    "cell_bytes": 0,
+    "trailer_bytes": 0,
 }
 
 

@@ -304,11 +304,11 @@ class Network:
         found = fate(self.faults, sender, packet, 0)
         return [name for bit, name in FATES.items() if found & bit]
 
-    def flip(self, sender: int, packet: int, payload: bytes) -> bytes:
-        """The payload with one bit wrong."""
-        content = np.frombuffer(payload, np.uint8).copy()
+    def flip(self, sender: int, packet: int, payload: bytes, framing: int) -> bytes:
+        """The payload with one bit wrong, unless that is one of what is framed behind it."""
+        content = np.frombuffer(payload + bytes(framing), np.uint8).copy()
         flip(content, self.faults, sender, packet, 0)
-        return content.tobytes()
+        return content[: len(payload)].tobytes()
 
 
 def in_order(log):

@@ -101,6 +101,8 @@ DELIVERY_COSTS = (
     "block_copy_per_byte",
     "block_copy_contended_per_byte",
 )
+# Words of ``[machine]`` of a link of cells; on others, which state neither, a packet goes whole.
+CELL_WORDS = ("cell_bytes", "trailer_bytes")
 # What the firmware does for each transfer; a platform may price it as a whole (send_queue) instead.
 FIRMWARE_COSTS = ("firmware_start", "firmware_finish")
 # A control message in bursts; stated where the bridge can.

@@ -29,6 +29,7 @@ from nicscope.config.costs import (
 )
 from nicscope.config.design import (
     BURSTS,
+    CELL_WORDS,
     CONTROL_BYTES,
     DELIVERY_COSTS,
     FIRMWARE_COSTS,
@@ -85,6 +86,9 @@ MACHINE: dict[str, MachineWord] = {
     "background_percent": MachineWord("of the bus's time, another master's bursts", "%"),
     "background_bytes": MachineWord("of each of these bursts", BYTES),
     "processors": MachineWord("processors of a host", "processors"),
+    # the link
+    "cell_bytes": MachineWord("data in a cell of the link", BYTES),
+    "trailer_bytes": MachineWord("behind the data of what is sent as one, in its last cell", BYTES),
     # the interface
     "nic_memory_bytes": MachineWord("memory of an interface", BYTES),
     "staging_bytes": MachineWord("of it for messages outside registrations", BYTES),
@@ -127,7 +131,9 @@ MACHINE_TIMES = (
 )
 VIA_COSTS = ("retry_timeout",)  # what the messaging asks for beside the costs of ports
 CLOCKS = ("ni_mhz", "host_mhz")  # by which costs may be scaled; nobody needs them else
-OF_ANY = ("processors", *CLOCKS)  # what any host may state: one that has no bus here too
+LEAST_TRAILER = 6  # bytes
+# What any host may state: one that has no bus here too.
+OF_ANY = ("processors", *CLOCKS, *CELL_WORDS)
 # What the messaging has, beside what host and interface have.
 OF_VIA = ("mtu", "max_transfer", "window", "retries", "read_mbytes_s")
 
@@ -819,8 +825,8 @@ def _states_delivery(platform: Platform) -> bool:
 def transfer_costs(platform: Platform) -> dict[str, int]:
     """Delivery costs of a NIC whose per-message work may be priced by ``program_costs``.
 
-    What does not apply is 0.  Errors: ``PlatformError`` naming the costs that the platform does
-    not state.
+    With them ``CELL_WORDS``, in bytes.  What does not apply is 0.  Errors: ``PlatformError`` naming
+    the costs that the platform does not state, or what makes no cells.
     """
     if not _states_delivery(platform):
         stated = {*platform.costs, *platform.not_applicable}
@@ -831,10 +837,20 @@ def transfer_costs(platform: Platform) -> dict[str, int]:
             f"platform {platform.name!r} states no {', '.join(absent[:4])}{more}, so delivery "
             f"cannot be simulated on it; it can on {', '.join(able)}"
         )
-    return {
+    cells = {
+        word: platform.machine[word].value if word in platform.machine else 0 for word in CELL_WORDS
+    }
+    if any(cells.values()) and (not all(cells.values()) or cells["trailer_bytes"] < LEAST_TRAILER):
+        raise PlatformError(
+            f"platform {platform.name!r}: a link of cells states both {' and '.join(CELL_WORDS)}, "
+            f"and a trailer has {LEAST_TRAILER} bytes or more, for a length and a CRC; got "
+            f"{' and '.join(str(value) for value in cells.values())}"
+        )
+    costs = {
         name: platform.costs[name].high_ps if name in platform.costs else 0
         for name in DELIVERY_COSTS
     }
+    return costs | cells
 
 
 def shadow_costs(platform: Platform) -> dict[str, int]:

@@ -137,16 +137,31 @@ def fate(faults, sender, number, copy):
 
 
 @step
-def flip(content, faults, sender, number, copy):
-    """The place of the one bit of ``content`` (uint8, 1-D, up to 2**28 bytes) that this inverts.
+def damaged_bit(faults, sender, number, copy, byte_count):
+    """The place of the one bit of so many bytes (up to 2**28) that the network inverts.
 
-    ``NOWHERE`` if there are no bytes.  Bit 0 is the lowest of the first byte.
+    Bit 0 is the lowest of the first byte.
+    """
+    word, _, _, _ = _hash(faults.seed, sender, number, copy, BIT)
+    return np.int64((np.uint64(word) * np.uint64(8 * byte_count)) >> np.uint64(32))
+
+
+@step
+def invert(content, place):
+    """Invert bit ``place`` of ``content`` (uint8, 1-D)."""
+    content[place >> 3] = content[place >> 3] ^ np.uint8(1 << (place & 7))
+
+
+@step
+def flip(content, faults, sender, number, copy):
+    """The place of the one bit of ``content`` (uint8, 1-D) that this inverts.
+
+    ``NOWHERE`` if there are no bytes.
     """
     if content.size == 0:
         return NOWHERE
-    word, _, _, _ = _hash(faults.seed, sender, number, copy, BIT)
-    place = np.int64((np.uint64(word) * np.uint64(8 * content.size)) >> np.uint64(32))
-    content[place >> 3] = content[place >> 3] ^ np.uint8(1 << (place & 7))
+    place = damaged_bit(faults, sender, number, copy, content.size)
+    invert(content, place)
     return place
 
 

@@ -1,6 +1,6 @@
 """CRC-32 of IEEE 802.3, reflected, as Ethernet frames end in; by eight table look-ups per word.
 
-The polynomial is that of AAL5 as well, which sends the bits the other way round.
+The polynomial is that of AAL5 as well, which sends the bits the other way round (``aal5``).
 """
 
 from __future__ import annotations

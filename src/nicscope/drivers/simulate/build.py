@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nicscope.clock import NEVER
+from nicscope.config.design import CELL_WORDS, DELIVERY_COSTS
 from nicscope.drivers.simulate.agenda import new_agenda
 from nicscope.drivers.simulate.bus.build import buffers_of
 from nicscope.drivers.simulate.bus.state import FETCHING, NO_WAY, Bus, no_bus
@@ -120,8 +121,10 @@ def new_machine(
         bus=no_bus() if bus is None else bus,
         calls=new_calls(len(FUNCTIONS)),
     )
-    for name in COSTS.names or ():
+    for name in DELIVERY_COSTS:
         machine.costs[name] = [each[name] for each in costs]
+    for name in CELL_WORDS:
+        machine.costs[name] = [each.get(name, 0) for each in costs]
     machine.endpoints["policy"] = int(delivery.policy)
     for name in _CONFIGURED:
         machine.endpoints[name] = int(getattr(delivery, name))

@@ -14,6 +14,7 @@ from nicscope.drivers.simulate.link import (
     begin_link,
     carry_bytes,
     count_corrupted,
+    header_bytes,
     sending,
 )
 from nicscope.drivers.simulate.observe import log_action
@@ -365,7 +366,7 @@ def _send_task(machine, n, now, task):
 def _send(machine, n, now):
     endpoint = machine.endpoints[n]
     if endpoint.control_sent == 0:
-        begin_link(machine, n, now, 1, endpoint.control_bytes)
+        begin_link(machine, n, now, 1, header_bytes(machine, n))
         return
     packet = sending(machine, n)
     deposited = packet.payload

@@ -37,7 +37,9 @@ from nicscope.fabric.paths import (
     release,
 )
 from nicscope.kernel.decorators import routine, step
+from nicscope.nic.aal5 import framing_of
 from nicscope.nic.delivery import CONTROL, NOTHING, PAYLOAD, place_in
+from nicscope.nic.ports.cells import bytes_of_header, pdu_bytes
 from nicscope.nic.transfers import accept_header, end_transmission
 
 CUT_OFF = 16  # beside what ``fabric.faults`` names
@@ -79,10 +81,16 @@ def count_corrupted(node, packet):
 
 
 @step
+def place_sending(machine, s):
+    """Where in the send ring of ``s`` the packet is that netTx is about."""
+    endpoint = machine.endpoints[s]
+    return place_in(endpoint.sent, endpoint.send_ring)
+
+
+@step
 def sending(machine, s):
     """The packet that netTx of ``s`` is about."""
-    endpoint = machine.endpoints[s]
-    return machine.sends[s, place_in(endpoint.sent, endpoint.send_ring)]
+    return machine.sends[s, place_sending(machine, s)]
 
 
 @step
@@ -100,7 +108,51 @@ def accepted_bytes(machine, d, now):
     s = node.source
     if s == NOBODY or machine.nodes[s].link != FLOWING or machine.nodes[s].link_control == 1:
         return arrived
-    return arrived + moved_by(machine.link_flows[s], now)
+    return arrived + _moved(machine, s, now)
+
+
+@step
+def _moved(machine, s, now):
+    """Bytes that a flow of ``s`` has moved, its padding and trailer aside."""
+    return min(moved_by(machine.link_flows[s], now), machine.nodes[s].link_bytes)
+
+
+@step
+def header_bytes(machine, s):
+    """Bytes that go before the payload of the packet that netTx of ``s`` is about.
+
+    A link of cells tells a message's tag in the header of each, and its length in the trailer: what
+    a U-Net descriptor holds is all that goes in them besides.
+    """
+    if machine.costs[s].cell_bytes > 0 and has_ports(machine.ports):
+        head = machine.ports.send_heads[s, place_sending(machine, s)]
+        return bytes_of_header(machine.ports, s, head, machine.endpoints[s].control_bytes)
+    return np.int64(machine.endpoints[s].control_bytes)
+
+
+@step
+def _frame(machine, s, control):
+    """Bytes of padding and trailer that follow a transfer of ``s``, whose cells are counted.
+
+    None but behind the last bytes of what is sent as one.
+    """
+    costs = machine.costs[s]
+    if costs.cell_bytes == 0:
+        return np.int64(0)
+    endpoint = machine.endpoints[s]
+    packet = sending(machine, s)
+    last = packet.payload if control == 0 else np.int64(0)
+    if endpoint.sunk != last or (control == 1 and packet.payload > 0):
+        return np.int64(0)
+    data = np.int64(endpoint.control_bytes + packet.payload)
+    if has_ports(machine.ports):
+        head = machine.ports.send_heads[s, place_sending(machine, s)]
+        data = pdu_bytes(machine.ports, s, head, packet.payload, endpoint.control_bytes)
+    if data < 0:
+        return np.int64(0)
+    framing = framing_of(data, costs.cell_bytes, costs.trailer_bytes)
+    machine.nodes[s].cells += (data + framing) // costs.cell_bytes
+    return framing
 
 
 @step
@@ -115,6 +167,7 @@ def begin_link(machine, s, now, control, byte_count):
     node.link = STARTING
     node.link_control = control
     node.link_bytes = byte_count
+    node.link_framing = _frame(machine, s, control)
     node.link_begun = now
     put(machine.agenda, s * KINDS + LINK, now + machine.costs[s].link_start)
 
@@ -166,7 +219,7 @@ def start_if_receive_posted(machine, s, now):
     if posted != (CONTROL if node.link_control == 1 else PAYLOAD):
         return False
     node.link = FLOWING
-    begin(machine.link_flows[s], now, 0, node.link_bytes, NO_RATE)
+    begin(machine.link_flows[s], now, 0, node.link_bytes + node.link_framing, NO_RATE)
     return True
 
 
@@ -275,7 +328,7 @@ def remove_packet(machine, s, now):
     receiver = machine.endpoints[d]
     moved = np.int64(0)
     if node.link == FLOWING:
-        moved = moved_by(machine.link_flows[s], now)
+        moved = _moved(machine, s, now)
     if node.link == QUEUED:
         leave_queue(machine.paths, s)
     if node.link != LINK_IDLE:

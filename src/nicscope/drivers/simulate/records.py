@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.config.design import DELIVERY_COSTS
+from nicscope.config.design import CELL_WORDS, DELIVERY_COSTS
 
 # Kinds of pending things; their order is that of equal times (docs/virtual-time.md, Order).
 SEND_READY = 0
@@ -75,7 +75,7 @@ AWAIT_QUEUE = 15  # an entry of a completion queue
 # Of a process that follows a program trace: a report of either ring, or word from its own node.
 ANY_REPORT = 16
 
-COSTS = np.dtype([(name, "i8") for name in DELIVERY_COSTS], align=True)
+COSTS = np.dtype([(name, "i8") for name in (*DELIVERY_COSTS, *CELL_WORDS)], align=True)
 
 NODE = np.dtype(
     [
@@ -91,6 +91,8 @@ NODE = np.dtype(
         ("link_control", "i8"),  # 1: netTx moves a control message
         ("link_begun", "i8"),
         ("link_bytes", "i8"),
+        ("link_framing", "i8"),  # bytes of padding and trailer behind these
+        ("cells", "i8"),  # that netTx has begun to send
         ("receive_begun", "i8"),  # when netRcv was posted
         ("source", "i8"),  # whose packet has a whole path to this node, or -1
         ("cpu_process", "i8"),  # whose operation that is; -1: the script's

@@ -6,15 +6,27 @@ import numpy as np
 
 from nicscope.drivers.simulate.link import is_cut_off
 from nicscope.drivers.simulate.records import PATHS, PCI_READS
-from nicscope.fabric.faults import CORRUPTED, DUPLICATED, LOST, REORDERED, fate, flip, is_dead
+from nicscope.fabric.faults import (
+    CORRUPTED,
+    DUPLICATED,
+    LOST,
+    REORDERED,
+    damaged_bit,
+    fate,
+    invert,
+    is_dead,
+)
 from nicscope.fabric.paths import set_path
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.frames import may_transfer, may_transfer_into
+from nicscope.nic import aal5
+from nicscope.nic.aal5 import framing_of
 from nicscope.nic.crc import crc32
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports import traffic
 from nicscope.nic.ports.arrivals import classify_packet, record_header
 from nicscope.nic.ports.calls import choose_source
+from nicscope.nic.ports.cells import pdu_bytes
 from nicscope.nic.ports.layout import VOIDED
 from nicscope.nic.ports.streams import is_reliable, stream_to
 from nicscope.nic.ports.traffic import COPIED, DELIVERED, tally_packet_out
@@ -100,9 +112,7 @@ def has_valid_checksum(machine, d, slot):
     held = machine.store.host[d, begin:end]
     if head.runs > 0:  # what has gone to several places is summed where it came from
         held = machine.store.receive_buffers[d, packet.buffer, : packet.payload]
-    sent = crc32(held, 0)
-    flip(held, ports.faults[0], packet.sender, packet.number, 0)
-    return crc32(held, 0) == sent
+    return _survives_damage(machine, held, packet, head)
 
 
 @distant
@@ -114,11 +124,52 @@ def has_valid_checksum_on_nic(machine, d, slot):
     if head.fate & CORRUPTED == 0 or packet.payload == 0:
         return True
     held = machine.store.receive_buffers[d, packet.buffer, : packet.payload]
-    sent = crc32(held, 0)
-    flip(held, ports.faults[0], packet.sender, packet.number, 0)
-    found = crc32(held, 0)
-    flip(held, ports.faults[0], packet.sender, packet.number, 0)  # back: it is one bit
-    return found == sent
+    valid = _survives_damage(machine, held, packet, head)
+    place = _place_of_damage(machine, packet, head)
+    if place < 8 * packet.payload:
+        invert(held, place)  # back: it is one bit
+    return valid
+
+
+@step
+def _survives_damage(machine, held, packet, head):
+    """Whether the packet's payload ``held`` has its checksum still once a bit of it is inverted.
+
+    In cells it may be one of the padding and trailer behind it.
+    """
+    framing = _framing_behind(machine, packet, head)
+    place = _place_of_damage(machine, packet, head)
+    if framing == 0:
+        sent = crc32(held, 0)
+        invert(held, place)
+        return crc32(held, 0) == sent
+    sent = aal5.checksum(held, head.total, framing, aal5.INTACT)
+    damaged = place - 8 * packet.payload
+    if damaged < 0:
+        invert(held, place)
+        damaged = np.int64(aal5.INTACT)
+    return aal5.is_whole(held, head.total, framing, sent, damaged)
+
+
+@step
+def _place_of_damage(machine, packet, head):
+    """Which bit the network inverts of a packet's payload and of what is framed behind it."""
+    size = packet.payload + _framing_behind(machine, packet, head)
+    return damaged_bit(machine.ports.faults[0], packet.sender, packet.number, 0, size)
+
+
+@step
+def _framing_behind(machine, packet, head):
+    """Bytes of padding and trailer behind an arrived packet: 0 where there are no cells."""
+    s = packet.sender
+    costs = machine.costs[s]
+    if costs.cell_bytes == 0:
+        return np.int64(0)
+    others = machine.endpoints[s].control_bytes
+    data = pdu_bytes(machine.ports, s, head, packet.payload, others)
+    if data < 0:
+        return np.int64(0)
+    return framing_of(data, costs.cell_bytes, costs.trailer_bytes)
 
 
 @distant

@@ -76,7 +76,7 @@ WORKLOADS = {
     "utlb": Workload(
         (
             Program("Barnes", "barnes", "8K", "32K"),
-            Program("FFT", "fft", "1M", "4M"),
+            Program("FFT", "fft", "1M", "4M", {"forth_and_back": 1}),
             Program("LU", "lu", "2K", "4K"),
             Program("Radix", "radix", "1M", "4M"),
             Program("Raytrace", "raytrace", "64", "256", {"primitives": 27_000}),

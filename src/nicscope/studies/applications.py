@@ -170,6 +170,7 @@ class ApplicationRun(NamedTuple):
     def origin(self) -> dict[str, Any]:
         """The source that a trace of this run states."""
         private = self.placement.are_copies_private
+        skewed = {"skew_us": self.costs.skew} if self.costs.skew else {}
         return {
             "program": self.name,
             "problem_size": self.size,
@@ -177,6 +178,7 @@ class ApplicationRun(NamedTuple):
             "processes_per_node": self.placement.processes,
             "copies": "of each process" if private else "of each node",
             "seed": self.seed,
+            **skewed,
             "recorder": "nicscope apps run",
         }
 
@@ -195,12 +197,14 @@ def run_application(
     *,
     with_initial: bool = False,
     inputs: Mapping[str, int] | None = None,
+    skew_us: float = 0.0,
 ) -> ApplicationRun:
     """Run a program and check its result.
 
     ``watch`` is told how many of ``PHASES`` are over, of how many.  ``with_initial``: what each
     process did, as it is recorded, includes the first distribution of data.
     ``inputs``: what else than by default is asked of a program that is not at the paper's size.
+    ``skew_us``: by how much processes leave a barrier at different times, at most.
     Errors: ``StudyError`` for a name or a size that is none, and if the result is wrong;
     ``SimulationError`` for a size that the processes cannot share, ``RoomError`` for one that does
     not fit into memory.
@@ -221,7 +225,7 @@ def run_application(
     )
     over()
     with on_run(lambda _: None):  # who watches is told by phases, not of virtual time
-        costs = Costs()
+        costs = Costs(skew=skew_us)
         run = run_on_shared_memory(
             program.body,
             program.layout,
@@ -229,6 +233,7 @@ def run_application(
             program.set_up,
             costs,
             with_initial=with_initial,
+            seed=seed,
         )
     over()
     check_run(program, run)

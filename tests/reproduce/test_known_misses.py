@@ -156,6 +156,7 @@ def test_a_known_miss_is_shown_with_its_reason_and_named_once_it_is_met():
         ('why = "x"', ["off", "short"]),
         ('off = 1\nshort = "x"\nwhy = "x"', ["off", "short"]),
         ('off = 1\nwhi = "x"', ["whi"]),
+        ('off = 1\nwhy = "x"\ncause = "weather"', ["cause", "weather"]),
     ],
 )
 def test_a_list_that_says_too_much_or_too_little_is_refused(listed, text, facts):

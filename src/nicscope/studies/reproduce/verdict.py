@@ -270,6 +270,14 @@ def load_paper(key: str) -> Paper:
     return Paper(key, header.get("title", key), items, header.get("traces", {}))
 
 
+class Cause(StrEnum):
+    """Whose a known miss is."""
+
+    PAPER = "paper"  # what is printed contradicts itself, is of another machine, or is not told
+    WORKLOAD = "workload"  # programs, inputs or users are not the paper's
+    MODEL = "model"  # a mechanism is missing, or is not what the paper's was
+
+
 class KnownMiss(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A number or a statement that the catalog lists as a miss.
 
@@ -277,6 +285,8 @@ class KnownMiss(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     why: str
+    cause: Cause | None = None  # None: nobody has said yet
+    mend: str | None = None  # what would have it miss no more
     off: Decimal | None = None  # of a number: how far at most, in its unit, to either side
     short: str | None = None  # of a statement: how far from holding, in words
     programs: str | None = None  # of a study: at these sizes of its programs alone

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from nicscope.apps.svm.coherence import SHARED_BASE, WRITE, Costs
+from nicscope.apps.svm.coherence import WRITE, Costs
 from nicscope.apps.svm.memory import POISON, Domain, Layout
 from nicscope.apps.svm.process import Placement, run_on_shared_memory
 from suite import share

@@ -445,10 +445,11 @@ class SharedWorld:
         """The first hits of the rays; each ray is counted."""
         many = len(rays.origins)
         self.rays += many
-        for first in range(0, many, self._lot) if self._count is not None else ():
-            await self._me.acquire("rays")
-            (await self._me.write(self._count))[0] += min(self._lot, many - first)
-            await self._me.release("rays")
+        if self._count is not None:
+            for first in range(0, many, self._lot):
+                await self._me.acquire("rays")
+                (await self._me.write(self._count))[0] += min(self._lot, many - first)
+                await self._me.release("rays")
         return await hits_by_boxes(
             self._me, self._boxes, self._primitives, rays, any_will_do=any_will_do
         )

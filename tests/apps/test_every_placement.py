@@ -11,7 +11,9 @@ from nicscope.apps.splash.water import water_nsquared
 from nicscope.apps.svm import process
 from nicscope.apps.svm.coherence import Coherence
 from nicscope.apps.svm.process import Placement
+from nicscope.errors import SimulationError
 from pairwise import others_marked
+from refusals import refused
 
 PLACEMENTS = [
     Placement(nodes, processes, private)
@@ -91,6 +93,38 @@ def test_ffts_transposes_fetch_each_row_of_others_in_three_pages():
     program.check(run)
     fetched = run.records.fetches / 4
     assert 3 * (side - 128) <= fetched <= 3 * (side - 128) * 2
+
+
+@pytest.mark.parametrize("placement", [Placement(1, 1), Placement(4, 2)])
+def test_a_transform_forth_and_back_fetches_each_page_twice(placement):
+    """Of both matrices, as the UTLB paper's Table 3 has it: 43,132 lookups, two each, of 10,803."""
+    side = 512
+    program = fft(side * side, placement.nodes * placement.processes, seed=3, forth_and_back=1)
+
+    run = shared(program, placement)
+
+    program.check(run)
+    columns = run.records.columns()
+    fetched = (columns["op"] == 4) & ~columns["initial"]
+    pages = np.stack([columns["node"][fetched].astype(np.uint64), columns["address"][fetched]])
+    _, times = np.unique(pages, axis=1, return_counts=True)
+    assert (times == 2).all()
+    assert len(times) > 0 or placement.nodes == 1
+    run.array(program.layout.arrays["x"])[3, 5] += 1e-3
+    with refused(SimulationError, "fft: the result is wrong"):
+        program.check(run)
+
+
+def test_the_spectrum_of_a_transform_forth_and_back_is_checked_too(monkeypatch):
+    """Else whatever is undone again would be right."""
+    program = fft(64 * 64, 4, seed=3, forth_and_back=1)
+    monkeypatch.setattr(np.fft, "fft", lambda values: values)
+    monkeypatch.setattr(np.fft, "ifft", lambda values: values)
+
+    run = shared(program, Placement(2, 2))
+
+    with refused(SimulationError, "fft: the result is wrong"):
+        program.check(run)
 
 
 def test_waters_processes_do_the_part_after_their_own_number(monkeypatch):

@@ -78,6 +78,25 @@ def test_numbers_one_at_a_time_cost_more_of_the_page_that_has_them():
     assert fetches[0] > 3 * fetches[1]
 
 
+def test_nothing_but_task_queues_is_locked_where_each_process_numbers_its_rays(monkeypatch, alone):
+    """UTLB, 6.1: 'Communication in Raytrace revolves around the task queues'."""
+    names = []
+    acquire = Process.acquire
+
+    async def noted(self, name):
+        names.append(name)
+        await acquire(self, name)
+
+    monkeypatch.setattr(Process, "acquire", noted)
+    program = raytrace(24, 4, seed=3, primitives=150)
+
+    run = shared(program, Placement(4, 1))
+
+    program.check(run)
+    assert {name[0] for name in names} == {"queue"}
+    assert (image_of(program, run) == alone).all()
+
+
 @pytest.mark.parametrize("any_will_do", [False, True])
 def test_boxes_hide_nothing(any_will_do):
     rng = np.random.default_rng(1)

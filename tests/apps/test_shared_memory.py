@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from nicscope.apps.svm.coherence import SHARED_BASE, WRITE
+from nicscope.apps.svm.coherence import SHARED_BASE, WRITE, Costs
 from nicscope.apps.svm.memory import POISON, Domain, Layout
 from nicscope.apps.svm.process import Placement, run_on_shared_memory
 from suite import share
@@ -165,3 +165,61 @@ def test_a_copy_that_is_out_of_date_holds_nothing_that_was_ever_written():
 
     assert (domain.memory[1] == POISON).all()
     assert not domain.is_valid[1]
+
+
+@pytest.mark.requirement("UT-80")
+def test_what_a_lock_that_moves_takes_home_is_the_protocol_processs_own_request():
+    """UTLB, 6: each node has four processes and a protocol process, and all use the network."""
+    layout = Layout(PAGE)
+    array = layout.array("a", 2 * PAGE // 4, np.uint32)
+    behind = PAGE // 4  # the second page, whose home is the other node
+
+    async def program(me):
+        if me.number == 2:
+            (await me.write(array, behind, behind + 1))[0] = 1
+        await me.barrier()
+        if me.number == 0:
+            await me.acquire("lock")
+            (await me.write(array, behind + 5, behind + 6))[0] = 7
+            await me.release("lock")
+            (await me.write(array, behind + 9, behind + 10))[0] = 9
+        await me.barrier()
+        if me.number == 0:
+            await me.acquire("lock")
+            (await me.write(array, behind + 5, behind + 6))[0] = 8
+            await me.release("lock")
+            me.work(10**6)
+            await me.compute()
+        if me.number == 3:
+            me.work(10**5)
+            await me.compute()
+            await me.acquire("lock")
+            assert (await me.read(array, behind + 5, behind + 6))[0] == 8
+            await me.release("lock")
+
+    columns = run_on_shared_memory(program, layout, Placement(2, 2)).records.columns()
+
+    written = columns["op"] == WRITE
+    senders = list(zip(columns["node"][written], columns["pid"][written], strict=True))
+    assert senders == [(0, 0), (0, 2)]  # at the barrier by itself; at the lock by the third
+
+
+def test_processes_leave_a_barrier_up_to_the_skew_apart_and_by_the_seed():
+    layout = Layout(PAGE)
+    layout.array("a", 4)
+
+    def left(seed, skew):
+        async def program(me):
+            await me.barrier()
+            return me._caller.endpoint.now_us
+
+        costs = Costs(skew=skew)
+        run = run_on_shared_memory(program, layout, Placement(4, 4), costs=costs, seed=seed)
+        return np.array(run.results)
+
+    at_once, apart, again, other = left(1, 0.0), left(1, 2e3), left(1, 2e3), left(2, 2e3)
+
+    assert np.ptp(at_once) == 0
+    assert 1e3 < np.ptp(apart) < 2e3 + np.ptp(at_once)
+    assert (apart == again).all()
+    assert (apart != other).any()

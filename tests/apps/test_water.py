@@ -8,7 +8,7 @@ import pytest
 from machine_runs import OF_ODD_SIZES, shared
 
 from nicscope.apps.splash.ocean import cube, edges, plane
-from nicscope.apps.splash.water import water_nsquared, water_spatial
+from nicscope.apps.splash.water import POTENTIAL, water_nsquared, water_spatial
 from nicscope.apps.svm.process import Placement, Process
 from nicscope.errors import SimulationError
 from refusals import refused
@@ -17,9 +17,9 @@ from refusals import refused
 @pytest.mark.parametrize(
     "program",
     [
-        lambda: water_nsquared(64, 4, steps=2),  # an even number: pairs half of it apart
-        lambda: water_nsquared(27, 4, steps=2, cutoff=3.0),
-        lambda: water_spatial(64, 4, steps=2),  # two cells a side, each with all others around it
+        lambda: water_nsquared(64, 4, steps=3),  # an even number: pairs half of it apart
+        lambda: water_nsquared(27, 4, steps=3, cutoff=3.0),
+        lambda: water_spatial(64, 4, steps=3),  # two cells a side, each with all others around it
         lambda: water_spatial(27, 16, cutoff=3.0),  # more processes than it has cells
     ],
     ids=["even", "near", "two", "few"],
@@ -30,6 +30,21 @@ def test_other_sizes_are_right(program):
     run = shared(made, Placement(processes // 2, 2))
 
     made.check(run)
+
+
+@pytest.mark.parametrize("make", [water_nsquared, water_spatial])
+@pytest.mark.parametrize("steps", [1, 2, 3, 4])
+def test_the_potential_energy_is_computed_every_third_step(make, steps, monkeypatch):
+    """As the original's mdmain.C does with the NPRINT of its input; processes add their shares."""
+    taken = count_locks(monkeypatch)
+    program = make(27, 2, steps=steps)
+
+    run = shared(program, Placement(2, 1))
+
+    program.check(run)
+    assert [of["sum"][POTENTIAL] for of in taken.values()] == [steps // 3] * 2
+    energy = run.array(program.layout.arrays["sums"])[POTENTIAL]
+    assert (energy != 0) == (steps == 3)  # each step begins with sums of 0
 
 
 def test_each_molecule_is_added_to_under_its_own_lock(monkeypatch):

@@ -51,6 +51,21 @@ def test_the_first_distribution_is_in_it_only_if_asked_for(tmp_path, capsys):
     assert rows[1] - rows[0] == 2 * copies > 0  # a request, and the page
 
 
+def test_skewed_processes_are_another_run_by_the_seed_and_the_trace_says_so(tmp_path, capsys):
+    def run(*more):
+        out = tmp_path / f"{len(list(tmp_path.iterdir()))}.parquet"
+        told = said(["apps", "run", "radix", "--size", "1K", "--json", "--out", out, *more], capsys)
+        return json.loads(told.out)["milliseconds"], open_trace(out).metadata.origin
+
+    (plain, plain_origin), (skewed, origin), (again, _), (other, _) = (
+        run(), run("--skew", "2000"), run("--skew", "2000"), run("--skew", "2000", "--seed", "5")
+    )  # fmt: skip
+
+    assert plain < skewed == again != other
+    assert "skew_us" not in plain_origin
+    assert origin["skew_us"] == 2000
+
+
 def test_private_copies_and_another_input_are_other_runs(capsys):
     def run(*more):
         return json.loads(

@@ -76,6 +76,22 @@ def test_a_program_that_was_run_is_not_run_again_and_its_trace_is_the_same(kept,
         assert one.trace.rows == other.trace.rows > 0
 
 
+def test_programs_at_the_papers_sizes_run_in_workers_and_their_traces_are_the_same(tmp_path):
+    steps = []
+    at_once, alone = (tmp_path / name for name in ("at-once", "alone"))
+    for folder in (at_once, alone):
+        folder.mkdir()
+    together = run_programs(THREE, PAPER, at_once, lambda *step: steps.append(step))
+    apart = [run_programs(one, PAPER, alone)[0] for one in (FFT, LU, RADIX)]
+
+    assert [one.name for one in together] == ["FFT", "LU", "Radix"]
+    assert steps == sorted(steps)
+    assert steps[-1] == (9, 9)
+    for one, other in zip(together, apart, strict=True):
+        assert one.trace.path.name == other.trace.path.name
+        assert one.trace.path.read_bytes() == other.trace.path.read_bytes()
+
+
 def test_a_killed_run_goes_on_with_the_programs_that_are_missing(kept, begun, monkeypatch):
     kept.mkdir()
     run = programs.run_application

@@ -106,6 +106,15 @@ def run_app(
     with_initial: Annotated[
         bool, Option("", "Also trace the first distribution of its data.")
     ] = False,
+    skew: Annotated[
+        int,
+        Option(
+            "US",
+            "Of processes that leave a barrier: each goes on up to so much later, by the seed. "
+            "2000 is what runs of the original programs were bounded by.",
+            least=0,
+        ),
+    ] = 0,
     on: Annotated[
         Text,
         Option(
@@ -161,12 +170,16 @@ def run_app(
     if on is not None:
         if outs:
             raise OutputError(f"{outs[0]}: traces are recorded in logical time; leave --on away")
+        if skew:
+            raise StudyError("--skew is of logical time; leave --on away")
         return _run_on_machines(name, size, placement, seed, (on, design, platform), faults)
     for option, value in (("--design", design), ("--platform", platform), ("--faults", faults)):
         if value:
             raise StudyError(f"{option} is of simulated machines; name their interface with --on")
     with progress(f"running {name}", "phases") as watch:
-        found = run_application(name, size, placement, seed, watch, with_initial=with_initial)
+        found = run_application(
+            name, size, placement, seed, watch, with_initial=with_initial, skew_us=skew
+        )
     for path in outs:
         if path.name.endswith(ENDING):
             write_application_program(found, path)

@@ -83,7 +83,7 @@ class Done:
             self._watch(self._told, sum(self._rows))
 
 
-class _Alone:
+class Alone:
     """A process by itself, which does one task after the other."""
 
     hands = 1
@@ -98,7 +98,7 @@ class Nodes:
     """The nodes of a trace, shared out among workers; without them this process has them all."""
 
     def __init__(self, trace: Trace, workers: Workers | None) -> None:
-        self._workers: Workers = workers or _Alone()
+        self._workers: Workers = workers or Alone()
         self.shares: Sequence[Share | Trace] = [trace]
         if workers is not None:
             assert isinstance(trace, FolderTrace)

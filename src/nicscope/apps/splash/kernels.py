@@ -25,11 +25,14 @@ LINE = 64  # bytes of a cache line, which rows are padded by so that columns spr
 FFT_ERROR = 1e-9  # beside the largest element
 
 
-def fft(points: int, processes: int, seed: int = 0) -> SharedProgram:
+def fft(points: int, processes: int, seed: int = 0, forth_and_back: int = 0) -> SharedProgram:
     """The FFT of ``points`` random numbers, a square of whole rows for each process.
 
     Rows belong to processes in order.  The shares of processes begin with pages, and rows are
     padded, as the original has them: so a row's part for one node covers three pages, not two.
+
+    SPLASH-2's FFT1D transposes three times.  ``forth_and_back``, if not 0: the square is
+    transformed in two dimensions and back again, by four transposes, which fetch every page twice.
     """
     side = math.isqrt(points)
     if side * side != points or side % processes:
@@ -60,32 +63,52 @@ def fft(points: int, processes: int, seed: int = 0) -> SharedProgram:
             block = (await me.read_block(source, theirs, mine)).T.copy()
             (await me.write_block(target, mine, theirs))[:] = block
 
-    async def transform_rows(me: Process, array: SharedArray, *, twiddle: bool) -> None:
+    async def transform_rows(
+        me: Process, array: SharedArray, *, twiddle: bool = False, back: bool = False
+    ) -> None:
         for row in _share(me.number, each):
             first, last = row * width, row * width + side
             factors = (await me.read(roots, first, last)).copy() if twiddle else None
             values = await me.write(array, first, last)
-            values[:] = np.fft.fft(values)
+            values[:] = np.fft.ifft(values) if back else np.fft.fft(values)
             if factors is not None:
                 values *= factors
             me.work(2 * side * max(1, side.bit_length() - 1))
 
-    async def body(me: Process) -> None:
+    async def body(me: Process) -> NDArray[Any] | None:
         mine = _share(me.number, each)
         for array in (x, trans, roots):  # their homes are here
             await me.write(array, mine.start * width, mine.stop * width)
         await me.barrier()
+        if forth_and_back:
+            await transform_columns_and_rows(me, back=False)
+            first = mine.start * width
+            found: NDArray[Any] = (await me.read(x, first, first + side)).copy()
+            await transform_columns_and_rows(me, back=True)
+            return found
         await transpose(me, x, trans)
         await transform_rows(me, trans, twiddle=True)
         await me.barrier()
         await transpose(me, trans, x)
-        await transform_rows(me, x, twiddle=False)
+        await transform_rows(me, x)
         await me.barrier()
         await transpose(me, x, trans)
+        return None
+
+    async def transform_columns_and_rows(me: Process, *, back: bool) -> None:
+        for source, target in ((x, trans), (trans, x)):
+            await transpose(me, source, target)
+            await transform_rows(me, target, back=back)
+            await me.barrier()
 
     def check(run: Run) -> None:
-        wanted = np.fft.fft(given.ravel())
-        found = run.array(trans)[:, :side].ravel()
+        if forth_and_back:  # of the transform each process tells its first row
+            wanted = np.concatenate([np.fft.fft2(given)[::each], given]).ravel()
+            rows = [np.asarray(row) for row in run.results]
+            found = np.concatenate([*rows, run.array(x)[:, :side].ravel()])
+        else:
+            wanted = np.fft.fft(given.ravel())
+            found = run.array(trans)[:, :side].ravel()
         error = np.abs(found - wanted).max() / np.abs(wanted).max()
         check_result(error < FFT_ERROR, "fft", f"an element is off by {error:.1e} of the largest")
 

@@ -251,10 +251,17 @@ class LogicalSynchronization:
     """Locks and a barrier that all processes see directly, each at its cost."""
 
     def __init__(
-        self, processes: int, coherence: Coherence, costs: Costs, record: ProgramRecord
+        self,
+        processes: int,
+        coherence: Coherence,
+        costs: Costs,
+        record: ProgramRecord,
+        seed: int = 0,
     ) -> None:
+        """``seed``: of the skew, if the costs have one."""
         self._coherence = coherence
         self._costs = costs
+        self._rng = np.random.default_rng(seed)
         self._record = record
         self._locks: defaultdict[object, Lock] = defaultdict(Lock)
         self._barrier = Barrier(processes)
@@ -287,7 +294,10 @@ class LogicalSynchronization:
             following.gate.open()
 
     async def meet(self, caller: Caller) -> None:
-        """Wait for all; the last arrival gives every domain all notices."""
+        """Wait for all, and go on by a random part of the skew later.
+
+        The last arrival gives every domain all notices.
+        """
         self._record.meet(caller)
         gate = self._barrier.come()
         if gate is None:
@@ -296,7 +306,8 @@ class LogicalSynchronization:
         else:
             await gate.wait(caller.endpoint)
         self._coherence.accept(caller)
-        await caller.endpoint.sleep(self._costs.barrier)
+        late = self._rng.uniform(0.0, self._costs.skew) if self._costs.skew else 0.0
+        await caller.endpoint.sleep(self._costs.barrier + late)
 
 
 def already_held_error(process: int, name: object) -> SimulationError:
@@ -345,12 +356,15 @@ def run_on_shared_memory(
     costs: Costs | None = None,
     *,
     with_initial: bool = False,
+    seed: int = 0,
 ) -> Run:
     """Run ``program`` once in every process, with the arrays of ``layout`` in shared memory.
 
     ``set_up`` writes what stands in them before the processes are made; it is called with what
     gives it an array to write.  ``with_initial``: its program is recorded with the first
-    distribution of that.  Errors: ``SimulationError`` for a placement without processes.
+    distribution of that.  ``seed``: of the processes' skew.
+
+    Errors: ``SimulationError`` for a placement without processes.
     """
     if placement.nodes < 1 or placement.processes < 1:
         raise SimulationError("a program has at least one process on at least one node")
@@ -366,7 +380,7 @@ def run_on_shared_memory(
         set_up(lambda array: array.in_bytes(domains[0].memory))
         coherence.is_initial[:] = domains[0].memory.any(axis=1)
     many = placement.nodes * placement.processes
-    synchronization = LogicalSynchronization(many, coherence, costs, record)
+    synchronization = LogicalSynchronization(many, coherence, costs, record, seed)
 
     def started(number: int, domain: Domain) -> Callable[[Any], Coroutine[Any, Any, object]]:
         async def process(endpoint: Any) -> object:

@@ -28,6 +28,7 @@ from nicscope.studies.applications import (
     write_application_program,
     write_requests,
 )
+from nicscope.studies.workers import Alone, LocalWorkers, Task, worker_count
 from nicscope.traces.programs.schema import ENDING as PROGRAM_ENDING
 from nicscope.traces.reader import Trace, open_trace
 from nicscope.traces.schema import Op
@@ -75,7 +76,7 @@ WORKLOADS = {
     "utlb": Workload(
         (
             Program("Barnes", "barnes", "8K", "32K"),
-            Program("FFT", "fft", "1M", "4M"),
+            Program("FFT", "fft", "1M", "4M", {"forth_and_back": 1}),
             Program("LU", "lu", "2K", "4K"),
             Program("Radix", "radix", "1M", "4M"),
             Program("Raytrace", "raytrace", "64", "256", {"primitives": 27_000}),
@@ -207,25 +208,45 @@ def run_programs(
 ) -> list[Application]:
     """The programs of ``workload`` as traces in ``folder``; those that are there are not run again.
 
-    ``watch`` hears how many steps are done of how many.  Errors: those of ``run_application``.
+    At the paper's sizes up to ``AT_ONCE`` run in worker processes; small ones, which take seconds,
+    run here one after another.  ``watch`` hears how many steps are done of how many.
+    Errors: those of ``run_application``.
     """
     asked = [_Asked(one, workload, programs) for one in workload.programs]
     there = [each.kept(folder) for each in asked]
-    steps = PHASES * there.count(None)
-    done = 0
-
-    def step(_done: int, _total: int) -> None:
-        nonlocal done
-        done += 1
-        if watch is not None:
-            watch(done, steps)
-
+    tasks = [
+        Task(_record, (each, folder), PHASES)
+        for each, kept in zip(asked, there, strict=True)
+        if kept is None
+    ]
+    hands = min(len(tasks), worker_count(None, None), AT_ONCE) if programs == PAPER else 1
+    if hands > 1:
+        with LocalWorkers(hands) as workers:
+            workers.results(sorted(tasks, key=_labour, reverse=True), watch)
+    else:
+        Alone().results(tasks, watch)
     listed = []
     for each, kept in zip(asked, there, strict=True):
-        trace = each.run(folder, step) if kept is None else kept
+        trace = open_trace(each.path(folder)) if kept is None else kept
         program = program_beside(each.path(folder)) if workload.served else None
         listed.append(Application(each.program.label, trace, each.command, program))
     return listed
+
+
+def _record(asked: _Asked, folder: Path, done: Callable[[int], None]) -> None:
+    """Run a program and keep its trace; ``done`` hears of each phase."""
+    asked.run(folder, lambda _done, _total: done(1))
+
+
+AT_ONCE = 4  # programs: one takes up to 2 GB
+# The programs that take longest at the papers' sizes, the longest last, so that it is begun first
+# and no worker is left alone with it in the end.
+LONGEST = ("water-spatial", "barnes", "volrend", "raytrace", "lu")
+
+
+def _labour(task: Task) -> int:
+    name = task.arguments[0].program.name
+    return LONGEST.index(name) if name in LONGEST else -1
 
 
 class _Asked(NamedTuple):
@@ -254,7 +275,7 @@ class _Asked(NamedTuple):
         size = self.program.size(self.programs)
         return folder / f"{self.program.name}-{size}-{digest[:32]}{ENDING}"
 
-    def run(self, folder: Path, step: Callable[[int, int], None]) -> Trace:
+    def run(self, folder: Path, step: Callable[[int, int], None]) -> None:
         """Run it and keep its trace."""
         size = self.program.size(self.programs)
         placement = placed(self.workload.nodes, self.workload.processes)
@@ -269,7 +290,6 @@ class _Asked(NamedTuple):
             with contextlib.suppress(OSError):
                 if time.time() - old.stat().st_mtime > KEPT_S:
                     old.unlink()
-        return open_trace(path)
 
     def kept(self, folder: Path) -> Trace | None:
         """The trace that is there; None if none is that can be read, or its program is not."""

@@ -140,8 +140,8 @@ def test_the_script_tells_each_constant_and_number(monkeypatch, capsys):
     bench.show("4k", 1)
 
     lines = capsys.readouterr().out.splitlines()
-    assert [line[:28].strip() for line in lines[1:15]] == [each.name for each in bench.CONSTANTS]
-    assert all(line.split()[-8:-6] == line.split()[-6:-4] for line in lines[1:15])  # as held
+    assert [line[:28].strip() for line in lines[1:16]] == [each.name for each in bench.CONSTANTS]
+    assert all(line.split()[-8:-6] == line.split()[-6:-4] for line in lines[1:16])  # as held
     assert sum(line.endswith("  fitted") for line in lines) == 19
     assert sum(line.endswith("  predicted") for line in lines) == 17
     assert lines[-2] == "19 numbers fitted: mean error 0.99 %, worst 2.91 %"

@@ -7,7 +7,7 @@ Prints each constant, what the catalog holds of it and its bounds; then each pub
 the simulator's, fitted or predicted.  A constant may stand for several costs, on several platforms:
 the fewer, the more is predicted.  Everything else (published, derived, assumed) is taken from the
 catalog as it is.  The NIC is the same on all four platforms, so they are fitted together.  Takes
-a quarter of an hour of one processor, and needs scipy.
+some ten minutes of one processor, and needs scipy.
 """
 
 from __future__ import annotations
@@ -44,9 +44,12 @@ if TYPE_CHECKING:
 
 STARTS = 32
 SEED = 1
+INSIDE = 1e-3  # of its range, as a share: no search begins nearer to a bound
 WIDTH = 5e-3  # of a derivative, as a share of the range: wide enough to see past the steps
-ROUNDS = 40  # of one start, at most
-POLISHED = 6  # of the starts, the best
+SCREENED = 6  # rounds of every start
+FOLLOWED = 4  # of the starts, the best, which go on for
+ROUNDS = 40  # at most
+POLISHED = 2  # of these, the best
 STRIDES = (64, 16, 4, 1)  # steps of the catalog's grid
 BETTER = 1e-9  # less of a gain is none
 LOG_PAIR = "p6-natoma"  # on which logging was measured
@@ -285,17 +288,26 @@ def fit(
         costs = build_costs(list(low + share * (high - low)), fixed)
         return [(each.measured(costs) - each.published) / each.slack for each in chosen]
 
+    def searched(begin: NDArray[Any], rounds: int) -> tuple[float, NDArray[Any]]:
+        end = least_squares(errors, begin, bounds=(0, 1), diff_step=WIDTH, max_nfev=rounds)
+        return float(end.cost), np.clip(end.x, INSIDE, 1 - INSIDE)
+
     random = np.random.default_rng(seed)
-    found = []
-    for done in range(starts):
-        begin = 1e-3 + (1 - 2e-3) * random.random(len(CONSTANTS))
-        end = least_squares(errors, begin, bounds=(0, 1), diff_step=WIDTH, max_nfev=ROUNDS)
-        found.append((float(end.cost), list(low + end.x * (high - low))))
-        tell(done + 1, starts + POLISHED)
-    best = []
-    for done, (_, values) in enumerate(sorted(found)[:POLISHED]):
-        best.append(polish(rounded(values), half))
-        tell(starts + done + 1, starts + POLISHED)
+    followed = min(FOLLOWED, starts)
+    searches = starts + followed + min(POLISHED, followed)
+    found: list[tuple[float, NDArray[Any]]] = []
+    for _ in range(starts):
+        begin = INSIDE + (1 - 2 * INSIDE) * random.random(len(CONSTANTS))
+        found.append(searched(begin, SCREENED))
+        tell(len(found), searches)
+    ended: list[tuple[float, NDArray[Any]]] = []
+    for _, begin in sorted(found, key=lambda one: one[0])[:followed]:
+        ended.append(searched(begin, ROUNDS))
+        tell(starts + len(ended), searches)
+    best: list[list[int]] = []
+    for _, shares in sorted(ended, key=lambda one: one[0])[:POLISHED]:
+        best.append(polish(rounded(list(low + shares * (high - low))), half))
+        tell(starts + followed + len(best), searches)
     return min(best, key=lambda values: misfit(values, half))
 
 

@@ -77,20 +77,7 @@ def edt_dma_rate(found: Outcome, paper: Paper) -> None:
     found.measure(item, high_end=Decimal(high), low_end=Decimal(low))
 
 
-def edt_contention(found: Outcome, paper: Paper) -> None:
-    """The same of what another master's bursts do."""
-    low, high = map(Decimal, paper.items["figure8"].printed["gain_percent"])
-    found.measure(
-        paper.items["contention"],
-        low_end_page=low,
-        high_end_page=high,
-        high_end_fitted=high,
-        low_end_fitted_at_800=low,
-    )
-
-
 BASELINES: dict[tuple[str, str], Callable[[Outcome, Paper], None]] = {
-    ("edt", "contention"): edt_contention,
     ("edt", "dma_rate"): edt_dma_rate,
     ("mini", "figure3"): mini_figure3,
     ("trapeze", "figure4"): trapeze_figure4,

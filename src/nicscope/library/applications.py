@@ -109,14 +109,18 @@ def run_app(
         Text,
         Option(
             "INTERFACE",
-            "vmmc, mini or unet: run on simulated machines whose NICs serve that; else in "
-            "logical time.",
+            "vmmc, mini, unet, via or trapeze: run on simulated machines whose NICs serve that; "
+            "else in logical time.",
         ),
     ] = None,
     design: Annotated[
         str | Path | None,
         Option(
-            "NAME", "With --on: a design of NICs, or a file of one.", (), "designs", read=as_given
+            "NAME",
+            "With --on: a design of NICs, or a file of one; Trapeze has none.",
+            (),
+            "designs",
+            read=as_given,
         ),
     ] = None,
     platform: Annotated[

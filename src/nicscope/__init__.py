@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         flow,
         latency,
         run_collective,
+        run_kernel,
         verbs_bandwidth,
         verbs_latency,
     )
@@ -105,6 +106,7 @@ __all__ = [
     "reproduce",
     "run_app",
     "run_collective",
+    "run_kernel",
     "run_verbs",
     "simulate",
     "size",
@@ -124,7 +126,8 @@ _HOMES = {
     ),
     "nicscope.library.applications": ("record_sockets", "run_app"),
     "nicscope.library.measurements": (
-        *("flow", "latency", "run_collective", "verbs_bandwidth", "verbs_latency"),
+        *("flow", "latency", "run_collective", "run_kernel", "verbs_bandwidth"),
+        "verbs_latency",
     ),
     "nicscope.library.rdma": (
         *("calibrate_host", "connections", "descriptors", "explain", "fit", "odp", "path", "plan"),

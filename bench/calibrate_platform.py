@@ -289,8 +289,9 @@ def fit(
         return [(each.measured(costs) - each.published) / each.slack for each in chosen]
 
     def searched(begin: NDArray[Any], rounds: int) -> tuple[float, NDArray[Any]]:
-        end = least_squares(errors, begin, bounds=(0, 1), diff_step=WIDTH, max_nfev=rounds)
-        return float(end.cost), np.clip(end.x, INSIDE, 1 - INSIDE)
+        inside = np.clip(begin, INSIDE, 1 - INSIDE)
+        end = least_squares(errors, inside, bounds=(0, 1), diff_step=WIDTH, max_nfev=rounds)
+        return float(end.cost), end.x
 
     random = np.random.default_rng(seed)
     followed = min(FOLLOWED, starts)

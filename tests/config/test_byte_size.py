@@ -140,6 +140,7 @@ READERS = {
 OPTIONS = {
     ("replay", "--registered"): "--set registered",
     ("replay", "--page-size"): "--set",
+    **{("apps kernel", f"--{name}"): "an argument" for name in ("page", "offset")},
     ("flow", "--payload"): "flow --payload",
     ("flow", "--max-payload"): "flow --payload",
     ("trace make", "--size"): "trace make --size",

@@ -426,7 +426,9 @@ def run_kernel(
     policy: Annotated[
         Text, Option("NAME,...", "Of delivery: as of [bold]nicscope flow[/bold], or all.")
     ] = "store-and-forward,cut-through,adaptive",
-    page: Annotated[int, Option("BYTES", "Of a page and of the longest payload.")] = 8192,
+    page: Annotated[
+        Bytes, Option("BYTES", "Of a page and of the longest payload.", read=byte_count)
+    ] = 8192,
     pages: Annotated[int, Option("N", "That the process uses.", least=1, most=4096)] = 128,
     frames: Annotated[int, Option("N", "Of its own host for them.", least=1)] = 32,
     accesses: Annotated[
@@ -434,7 +436,7 @@ def run_kernel(
     ] = 500,
     megabytes: Annotated[int, Option("N", "Of the stream, 2^20 bytes.", least=1, most=256)] = 4,
     offset: Annotated[
-        int, Option("BYTES", "From a page's begin to the reader's buffer.", least=0)
+        Bytes, Option("BYTES", "From a page's begin to the reader's buffer.", read=byte_count)
     ] = 0,
     protocol: Annotated[
         float, Option("US", "Of the processor for a segment, at either end.", least=0)

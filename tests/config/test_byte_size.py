@@ -140,7 +140,6 @@ READERS = {
 OPTIONS = {
     ("replay", "--registered"): "--set registered",
     ("replay", "--page-size"): "--set",
-    **{("apps kernel", f"--{name}"): "an argument" for name in ("page", "offset")},
     ("flow", "--payload"): "flow --payload",
     ("flow", "--max-payload"): "flow --payload",
     ("trace make", "--size"): "trace make --size",
@@ -156,7 +155,7 @@ OPTIONS = {
         tuple(words.rsplit(" ", 1)): "a function"
         for words in (
             *("flow --minpulse", "latency --mtu", "verbs bw --inline", "verbs lat --inline"),
-            "calibrate-host --memory",
+            *("calibrate-host --memory", "apps kernel --page", "apps kernel --offset"),
         )
     },
     **{  # of requests of a language model, which many commands read

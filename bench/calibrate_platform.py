@@ -7,7 +7,7 @@ Prints each constant, what the catalog holds of it and its bounds; then each pub
 the simulator's, fitted or predicted.  A constant may stand for several costs, on several platforms:
 the fewer, the more is predicted.  Everything else (published, derived, assumed) is taken from the
 catalog as it is.  The NIC is the same on all four platforms, so they are fitted together.  Takes
-about a minute, and needs scipy.
+some ten minutes of one processor, and needs scipy.
 """
 
 from __future__ import annotations
@@ -44,9 +44,12 @@ if TYPE_CHECKING:
 
 STARTS = 32
 SEED = 1
+INSIDE = 1e-3  # of its range, as a share: no search begins nearer to a bound
 WIDTH = 5e-3  # of a derivative, as a share of the range: wide enough to see past the steps
-ROUNDS = 40  # of one start, at most
-POLISHED = 6  # of the starts, the best
+SCREENED = 6  # rounds of every start
+FOLLOWED = 4  # of the starts, the best, which go on for
+ROUNDS = 40  # at most
+POLISHED = 2  # of these, the best
 STRIDES = (64, 16, 4, 1)  # steps of the catalog's grid
 BETTER = 1e-9  # less of a gain is none
 LOG_PAIR = "p6-natoma"  # on which logging was measured
@@ -205,7 +208,8 @@ CONSTANTS = (
     Constant("p6 write", ("pci_write_per_byte",), P6, BUS, OVER_120),
     Constant("p6 contended read", ("pci_read_contended_per_byte",), P6, 20_000, 35_000),
     Constant("p6 pio_read", ("pio_read",), P6, 500_000, 15_000_000),
-    Constant("pentium2 both", ("pci_read_per_byte", "pci_write_per_byte"), P2, BUS, OVER_120),
+    Constant("pentium2 read", ("pci_read_per_byte",), P2, BUS, OVER_120),
+    Constant("pentium2 write", ("pci_write_per_byte",), P2, BUS, OVER_120),
     Constant("pentium2 pio_read", ("pio_read",), P2, 500_000, 15_000_000),
     Constant("alcor read", ("pci_read_per_byte",), ("alcor",), BUS, PEAK_120),
     Constant("alcor write", ("pci_write_per_byte",), ("alcor",), 10_000, 20_000),
@@ -284,17 +288,27 @@ def fit(
         costs = build_costs(list(low + share * (high - low)), fixed)
         return [(each.measured(costs) - each.published) / each.slack for each in chosen]
 
+    def searched(begin: NDArray[Any], rounds: int) -> tuple[float, NDArray[Any]]:
+        inside = np.clip(begin, INSIDE, 1 - INSIDE)
+        end = least_squares(errors, inside, bounds=(0, 1), diff_step=WIDTH, max_nfev=rounds)
+        return float(end.cost), end.x
+
     random = np.random.default_rng(seed)
-    found = []
-    for done in range(starts):
-        begin = 1e-3 + (1 - 2e-3) * random.random(len(CONSTANTS))
-        end = least_squares(errors, begin, bounds=(0, 1), diff_step=WIDTH, max_nfev=ROUNDS)
-        found.append((float(end.cost), list(low + end.x * (high - low))))
-        tell(done + 1, starts + POLISHED)
-    best = []
-    for done, (_, values) in enumerate(sorted(found)[:POLISHED]):
-        best.append(polish(rounded(values), half))
-        tell(starts + done + 1, starts + POLISHED)
+    followed = min(FOLLOWED, starts)
+    searches = starts + followed + min(POLISHED, followed)
+    found: list[tuple[float, NDArray[Any]]] = []
+    for _ in range(starts):
+        begin = INSIDE + (1 - 2 * INSIDE) * random.random(len(CONSTANTS))
+        found.append(searched(begin, SCREENED))
+        tell(len(found), searches)
+    ended: list[tuple[float, NDArray[Any]]] = []
+    for _, begin in sorted(found, key=lambda one: one[0])[:followed]:
+        ended.append(searched(begin, ROUNDS))
+        tell(starts + len(ended), searches)
+    best: list[list[int]] = []
+    for _, shares in sorted(ended, key=lambda one: one[0])[:POLISHED]:
+        best.append(polish(rounded(list(low + shares * (high - low))), half))
+        tell(starts + followed + len(best), searches)
     return min(best, key=lambda values: misfit(values, half))
 
 

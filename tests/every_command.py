@@ -281,6 +281,7 @@ RUNS = (
     # Beside a trace of requests it leaves one of the program: cli/test_apps_command.py.
     Run("apps run fft --size 1K --nodes 2 --processes 1 --out {out:a.program.parquet}"),
     Run("apps collective barrier --nodes 2 --on trapeze --repeat 1 --out {out:results}"),
+    Run("apps kernel --policy adaptive --accesses 50 --megabytes 1 --out {out:results}"),
     Run("apps record-sockets --users 1 --seconds 0.1 --out {out:s.parquet}"),
     Run("verbs bw --size 64 --iters 4 --design {design} --out {out:results}"),
     Run("verbs lat --size 64 --iters 4 --design {design} --out {out:results}"),

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         flow,
         latency,
         run_collective,
+        run_kernel,
         verbs_bandwidth,
         verbs_latency,
     )
@@ -85,6 +86,7 @@ __all__ = [
     "reproduce",
     "run_app",
     "run_collective",
+    "run_kernel",
     "run_verbs",
     "simulate",
     "size",
@@ -104,7 +106,8 @@ _HOMES = {
     ),
     "nicscope.library.applications": ("record_sockets", "run_app"),
     "nicscope.library.measurements": (
-        *("flow", "latency", "run_collective", "verbs_bandwidth", "verbs_latency"),
+        *("flow", "latency", "run_collective", "run_kernel", "verbs_bandwidth"),
+        "verbs_latency",
     ),
     "nicscope.library.reproduce": ("reproduce",),
     "nicscope.library.simulate": ("run_verbs", "simulate"),

@@ -14,7 +14,7 @@ from nicscope.apps.svm.machines.node import run_on_machines
 from nicscope.apps.svm.process import run_on_shared_memory
 from nicscope.interfaces import Faults
 
-INTERFACES = ["vmmc", "mini", "unet"]
+INTERFACES = ["vmmc", "mini", "unet", "via", "trapeze"]
 PROGRAMS = {
     "fft": lambda processes: fft((8 * processes) ** 2, processes, seed=2),
     "lu": lambda processes: lu(64, processes, seed=2),
@@ -52,9 +52,12 @@ def name_of(placement):
     return f"{placement.nodes}x{placement.processes}{'p' * placement.are_copies_private}"
 
 
-def lossy(seed):
-    """Packets are lost, doubled, overtaken and damaged."""
-    return Faults(seed=seed, loss=0.05, duplication=0.05, reordering=0.05, corruption=0.05)
+def lossy(seed, on):
+    """Packets are lost and damaged, doubled and overtaken; the latter not where they hold paths."""
+    faults = {"loss": 0.05, "corruption": 0.05}
+    if on != "trapeze":
+        faults |= {"duplication": 0.05, "reordering": 0.05}
+    return Faults(seed=seed, **faults)
 
 
 def run_of(program, placement, on, **options):

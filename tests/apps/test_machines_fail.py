@@ -160,7 +160,7 @@ def test_random_programs_without_races_read_what_was_written_last(data):
         return seen
 
     first = np.arange(200, dtype=np.uint32) + 7
-    faults = lossy(seed) if data.draw(st.booleans()) else Faults()
+    faults = lossy(seed, on) if data.draw(st.booleans()) else Faults()
     run = run_on_machines(
         program, layout, placement, lambda of: of(words).__setitem__(slice(None), first), on,
         faults=faults,

@@ -44,7 +44,13 @@ def test_results_are_right_wherever_processes_run(placement, on):
 
 @pytest.mark.parametrize(
     ("on", "design"),
-    [("vmmc", "vmmc-interrupt"), ("unet", "unet"), ("unet", "unet-mm-dc21140"), ("mini", "mini")],
+    [
+        ("vmmc", "vmmc-interrupt"),
+        ("unet", "unet"),
+        ("unet", "unet-mm-dc21140"),
+        ("mini", "mini"),
+        ("via", "via"),
+    ],
 )
 def test_results_are_right_on_other_designs(on, design):
     program = PROGRAMS["radix"](2)
@@ -62,6 +68,8 @@ def test_results_are_right_on_other_designs(on, design):
             ("radix", "mini", 6),
             ("radix", "unet", 5),
             ("water-nsquared", "vmmc", 6),
+            ("radix", "via", 6),
+            ("radix", "trapeze", 5),
         ],
     ),
 )
@@ -69,7 +77,7 @@ def test_results_are_right_when_packets_are_lost_doubled_overtaken_and_damaged(n
     program = PROGRAMS[name](4)
     placement = Placement(2, 2, are_copies_private=seed == 6)
 
-    run = run_of(program, placement, on, faults=lossy(seed))
+    run = run_of(program, placement, on, faults=lossy(seed, on))
 
     program.check(run)
     assert run.microseconds > run_of(program, placement, on).microseconds

@@ -24,6 +24,10 @@ def layout_with(elements=8, kind=np.uint32):
     return layout
 
 
+def on_trapeze(**options):
+    run_on_machines(lambda _: None, layout_with(), Placement(2, 1), on="trapeze", **options)
+
+
 def on_machines(*placement, on="vmmc"):
     layout = layout_with((MOST_PAGES + 1) * 512, np.float64)
     run_on_machines(lambda _: None, layout, Placement(*placement), on=on)
@@ -57,6 +61,7 @@ REFUSED = [
     (lambda: layout_with().array("c", 4, np.uint8), "whole words"),
     (lambda: Layout(1000), "power of two"),
     (lambda: on_machines(2, 2, on="vmcc"), "'vmcc'", "'vmmc'"),
+    (lambda: on_trapeze(design="utlb"), "Trapeze has no designs", "leave the design out"),
     (lambda: on_machines(0, 1), "at least one process"),
     (lambda: on_machines(2, 1), f"{MOST_PAGES + 1:,} pages"),
     (lambda: on_machines(2, 2, True, on="mini"), f"{2 * (MOST_PAGES + 1):,} pages"),

@@ -155,7 +155,7 @@ OPTIONS = {
         tuple(words.rsplit(" ", 1)): "a function"
         for words in (
             *("flow --minpulse", "latency --mtu", "verbs bw --inline", "verbs lat --inline"),
-            "rdma calibrate --memory",
+            *("rdma calibrate --memory", "apps kernel --page", "apps kernel --offset"),
         )
     },
     **{  # of requests of a language model, which many commands read

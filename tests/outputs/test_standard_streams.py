@@ -23,7 +23,8 @@ from pairwise import others_marked
 
 # Of these only the help is printed: they take long, or find, make or print other things each time.
 HELP = {run.command for run in RUNS if run.heavy} | {
-    *("apps collective", "apps record-sockets", "rdma calibrate", "record", "trace split"),
+    *("apps collective", "apps kernel", "apps record-sockets", "rdma calibrate", "record"),
+    "trace split",
 }
 # Of each command the first of its runs, or its help.
 PRINTING = {run.command: run.plain for run in reversed(RUNS)}

@@ -77,6 +77,7 @@ TABLES = (
     "platforms show sonic-via",
     "apps run fft --size 1K --nodes 2 --processes 1 --on vmmc",
     "apps collective allreduce,lock --nodes 2 --sizes 8 --repeat 1 --on trapeze",
+    "apps kernel --policy adaptive,cut-through --accesses 50 --megabytes 1",
     "reproduce utlb/table6 unet_mm/table1 trapeze/netperf",
 )
 

@@ -51,20 +51,20 @@ def test_an_item_of_the_paper_comes_out_but_for_the_misses_that_the_catalog_list
 # Numbers of figure 4 and statements of figures 4 and 5 that miss: how far off they are, as a share
 # of the printed number, and to which side.
 OFF = {
-    "net_tx[transfer=1] bytes": -0.621,
-    "net_tx[transfer=2] bytes": -0.812,
-    "net_tx[transfer=3] bytes": -0.782,
-    "net_tx_rate[transfer=1] MB/s": 0.330,
-    "host_rcv_first bytes": 1.666,
+    "net_tx[transfer=1] bytes": -0.498,
+    "net_tx[transfer=2] bytes": -0.470,
+    "net_tx[transfer=3] bytes": -0.336,
+    "net_tx_rate[transfer=1] MB/s": 0.156,
+    "host_rcv_first bytes": 0.574,
 }
-UNTRUE = {"net-tx-grows", "log-keeps-cut-through"}
+UNTRUE = {"log-keeps-cut-through"}
 
 
 @pytest.mark.requirement(
     "TR-73",
-    weak="of figure 4's seven predicted numbers five, off by 33 to 167 %: sizes and rate of the "
-    "second payload's first netTx transfers, which do not grow, and the size of its first hostRcv; "
-    "of figure 5, that hostRcv takes whole payloads without the log and parts with it",
+    weak="of figure 4's numbers five, off by 15 to 58 %: sizes of the second payload's first netTx "
+    "transfers, the rate of the first, and the size of its first hostRcv; of figure 5, that "
+    "hostRcv takes parts of payloads with the log",
 )
 def test_a_cold_start_is_no_further_off_than_it_is_known_to_be():
     found = reproduce(["trapeze/figure4", "trapeze/figure5"])
@@ -98,7 +98,7 @@ def test_latency_is_lowest_with_the_smallest_eager_threshold(pair):
 
 @pytest.mark.requirement("TR-23")
 def test_a_stream_one_way_feels_that_the_bus_comes_first_in_nic_memory():
-    """Beside hostTx netTx has 121 MB/s of NIC memory, and its own speed if that is no limit."""
+    """Beside hostTx netTx has 121 MB/s of NIC memory, and the link's speed if that is no limit."""
 
     def largest(memory):
         costs = [
@@ -111,13 +111,21 @@ def test_a_stream_one_way_feels_that_the_bus_comes_first_in_nic_memory():
         beside = transfers[transfers["end"] < source["end"]]
         return max((beside["bytes"] * 1e6 / (beside["end"] - beside["start"])).tolist())
 
-    assert largest(None) == pytest.approx(121, rel=0.02)
+    assert largest(None) == pytest.approx(121, rel=0.03)  # of 2844 bytes; these are fewer
     assert largest(0) > 127
 
 
-@pytest.mark.requirement(
-    "TR-28", weak="the link is held to the 132 MB/s of the NIC's memory: its own 160 are not seen"
-)
+@pytest.mark.requirement("TR-28")
+def test_a_transfer_to_the_link_has_its_160_mb_s_where_the_bus_is_still():
+    ends = pair_costs(platform_costs(), "p6-natoma")
+
+    log = stream(ends, policy("store-and-forward", 8192), 8192, 1, keep_log=64).log
+    (sent,) = log[(log["engine"] == Engine.NET_TX) & (log["control"] == 0)]
+    moving = int(sent["end"] - sent["start"]) - ends[0]["link_start"]
+    assert 8192 * PS_PER_US / moving == pytest.approx(160, rel=0.01)
+
+
+@pytest.mark.requirement("TR-28")
 def test_a_switch_adds_about_a_microsecond():
     sender, receiver = pair_costs(platform_costs(), "p6-natoma")
     near = ({**sender, "switch_hop": 0}, receiver)

@@ -11,7 +11,7 @@ from nicscope.cli.answer import add_commands, check_explained, tell
 from nicscope.cli.arguments import AsJson, output_path, text_beside
 from nicscope.cli.usage import Commands
 from nicscope.library.applications import record_sockets, run_app
-from nicscope.library.measurements import run_collective
+from nicscope.library.measurements import run_collective, run_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,4 +57,4 @@ def _answer_beside_traces(
 
 
 add_commands(app, run_app, record_sockets, answering=_answer_beside_traces)
-add_commands(app, run_collective)
+add_commands(app, run_collective, run_kernel)

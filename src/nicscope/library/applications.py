@@ -119,13 +119,19 @@ def run_app(
         Text,
         Option(
             "INTERFACE",
-            "Run on simulated machines whose NICs serve vmmc, mini or unet. "
+            "Run on simulated machines whose NICs serve vmmc, mini, unet, via or trapeze. "
             "Default: in logical time.",
         ),
     ] = None,
     design: Annotated[
         str | Path | None,
-        Option("NAME", "With --on: design of the NICs.", (), "designs", read=as_given),
+        Option(
+            "NAME",
+            "With --on: design of the NICs; Trapeze has none.",
+            (),
+            "designs",
+            read=as_given,
+        ),
     ] = None,
     platform: Annotated[
         str | Path | None,

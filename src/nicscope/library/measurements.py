@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from nicscope.config.platform import Platform
     from nicscope.library.command import One
-    from nicscope.reports.applications import ShownCollectives
+    from nicscope.reports.applications import ShownCollectives, ShownKernel
     from nicscope.reports.flow import ShownFlow
     from nicscope.reports.latency import ShownLatencies
     from nicscope.reports.verbs import ShownBandwidths, ShownVerbsLatencies
@@ -460,3 +460,69 @@ def run_collective(
 
     with progress("calling", "calls", always_say=True) as watch:
         return ShownCollectives(measure(question, repeat_line, watch))
+
+
+@command(
+    "nicscope apps kernel",
+    "nicscope apps kernel --policy all --page 4096 --pages 512 --frames 128",
+    "nicscope apps kernel --platform alcor --to miata --offset 100 --loss 0.001 --json",
+    words="apps kernel",
+    out="Folder for results.json and kernel.parquet.",
+)
+def run_kernel(
+    repeat: list[str],
+    /,
+    platform: Annotated[
+        str | Path | Platform, platform_option("Of the client and of the stream's sender.")
+    ] = "pentium2-440lx",
+    to: Annotated[
+        str | Path | Platform | None, platform_option("Of the other host; left out: the same.")
+    ] = None,
+    *,
+    policy: Annotated[
+        Text, Option("NAME,...", "Of delivery: as of [bold]nicscope flow[/bold], or all.")
+    ] = "store-and-forward,cut-through,adaptive",
+    page: Annotated[
+        Bytes, Option("BYTES", "Of a page and of the longest payload.", read=byte_count)
+    ] = 8192,
+    pages: Annotated[int, Option("N", "That the process uses.", least=1, most=4096)] = 128,
+    frames: Annotated[int, Option("N", "Of its own host for them.", least=1)] = 32,
+    accesses: Annotated[
+        int, Option("N", "To pages drawn at random, half of them writes.", least=1, most=100_000)
+    ] = 500,
+    megabytes: Annotated[int, Option("N", "Of the stream, 2^20 bytes.", least=1, most=256)] = 4,
+    offset: Annotated[
+        Bytes, Option("BYTES", "From a page's begin to the reader's buffer.", read=byte_count)
+    ] = 0,
+    protocol: Annotated[
+        float, Option("US", "Of the processor for a segment, at either end.", least=0)
+    ] = 0.0,
+    loss: Annotated[float, Option("SHARE", "Of the stream's packets.", least=0, most=0.5)] = 0.0,
+    seed: Annotated[int, Option("N", "Of accesses, and of what is lost.", least=0)] = 0,
+) -> ShownKernel:
+    """Run a kernel's two users of Trapeze in virtual time: network memory, and TCP.
+
+    A process uses pages that another host keeps, and a stream goes to a process that reads it;
+    every byte is checked.
+    """
+    from nicscope.studies.kernel import Question, check, chosen_policies, measure
+
+    question = check(
+        Question(
+            platforms=(platform, platform if to is None else to),
+            policies=chosen_policies(policy),
+            page_bytes=page,
+            pages=pages,
+            frames=frames,
+            accesses=accesses,
+            total_bytes=megabytes << 20,
+            offset=offset,
+            protocol_us=protocol,
+            loss=loss,
+            seed=seed,
+        )
+    )
+    from nicscope.reports.applications import ShownKernel
+
+    with progress("serving", "runs") as watch:
+        return ShownKernel(measure(question, repeat, watch))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nicscope.studies.applications import Application, ApplicationRun, MachineApplicationRun
     from nicscope.studies.collectives import CollectiveReport, CollectiveRow
     from nicscope.studies.interactive import Group, Session
+    from nicscope.studies.kernel import KernelReport
 
 
 class ShownApplications(Report):
@@ -277,6 +278,72 @@ class ShownCollectives(Report):
                 self.found.rows, {name: (kind, name) for name, kind in COLLECTIVE_COLUMNS.items()}
             ),
         )
+
+
+class ShownKernel(Report):
+    """Page faults and a stream under each policy; kernel.parquet."""
+
+    found: KernelReport
+    topic = "kernel"
+
+    def summary(self) -> list[str]:
+        """What was checked, and under which policy a page fault is shortest."""
+        rows = self.found.rows
+        best = min(rows, key=lambda row: row.stall_us)
+        told = "Every page and every byte of the stream is right."
+        if len(rows) == 1:
+            return [told]
+        return [
+            told,
+            f"A page fault is shortest under {best.delivery}: {best.stall_us:,.1f} us on average.",
+        ]
+
+    def parts(self) -> Iterator[Printed]:
+        """A table of each service."""
+        asked = self.found.question
+        client, server = (getattr(one, "name", one) for one in asked.platforms)
+        yield heading(f"{client} and {server}, pages of {asked.page_bytes:,} bytes")
+        yield Rows(
+            f"Network memory: {asked.accesses:,} uses of {asked.pages:,} pages, "
+            f"{asked.frames:,} frames",
+            ["delivery", "faults", "us each", "worst", "sent back"],
+            [
+                [
+                    row.delivery,
+                    f"{row.page_faults:,}",
+                    f"{row.stall_us:,.1f}",
+                    f"{row.worst_stall_us:,.1f}",
+                    f"{row.pages_sent_back:,}",
+                ]
+                for row in self.found.rows
+            ],
+            left=(0,),
+        )
+        yield Rows(
+            f"TCP: {asked.total_bytes:,} bytes to byte {asked.offset:,} of a page",
+            ["delivery", "MB/s", "mapped", "copied", "again"],
+            [
+                [
+                    row.delivery,
+                    f"{row.tcp_mbytes_s:,.1f}",
+                    f"{row.segments_mapped:,}",
+                    f"{row.segments_copied:,}",
+                    f"{row.segments_again:,}",
+                ]
+                for row in self.found.rows
+            ],
+            left=(0,),
+        )
+        if not asked.protocol_us:
+            yield remark(
+                "what TCP takes of a processor no paper prints; --protocol sets it, here 0"
+            )
+
+    def tables(self) -> Iterator[tuple[str, Any]]:
+        """Yield a row for each policy."""
+        import pyarrow as pa
+
+        yield "kernel", pa.Table.from_pylist(self.found.to_json()["rows"])
 
 
 def collective_rows(name: str, rows: list[CollectiveRow]) -> Rows:

@@ -26,6 +26,7 @@ from nicscope.interfaces.active_messages import (
 )
 
 if TYPE_CHECKING:
+    from nicscope.interfaces.programs import Gate
     from nicscope.interfaces.trapeze import Endpoint
     from nicscope.interfaces.unet import Process
 
@@ -213,12 +214,19 @@ class TrapezeWire(MessageWire):
         self.endpoint.reserve(len(control))[:] = control
         return await self.endpoint.send(rank, payload)
 
-    async def _take(self, until: float = NEVER_US) -> None:
-        """Receive a message, or do what is due before one arrives."""
+    async def _take(self, until: float = NEVER_US, wakeup: Gate | None = None) -> None:
+        """Receive a message, or do what is due before one arrives, or before ``wakeup`` opens."""
         due = min([until, *(stream.due for stream in self._streams.values())])
         try:
             wait = None if due == NEVER_US else max(LEAST_US, due - self.now_us)
-            message = await self.endpoint.receive(timeout_us=wait)
+            if wakeup is None:
+                message = await self.endpoint.receive(timeout_us=wait)
+            else:
+                waits = self.endpoint.receive(), wakeup.wait(self.endpoint)
+                done = dict(await self.endpoint.wait_any(*waits, timeout_us=wait))
+                if 0 not in done:
+                    return
+                message = done[0]
         except WaitTimeoutError:
             await self._send_due()
             return

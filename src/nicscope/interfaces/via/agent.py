@@ -20,6 +20,7 @@ from nicscope.drivers.simulate.records import (
     GIVE_UP,
     REGISTER,
     REPORT,
+    SLEEP,
 )
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, PS_PER_US
@@ -588,6 +589,11 @@ class Program(ProcessTasks):
         """Keep the processor busy for a while."""
         self._enter()
         await self._process.ask(COMPUTE, duration=in_ps(microseconds, self._sim_process.now))
+
+    async def sleep(self, microseconds: float) -> None:
+        """Leave the processor to others for a while: the operating system's call, not VIPL's."""
+        self._enter()
+        await self._process.ask(SLEEP, duration=in_ps(microseconds, self._sim_process.now))
 
     def _enter(self) -> None:
         """Begin a call; errors: if another process makes it."""

@@ -46,17 +46,6 @@ def trapeze_headline(found: Outcome, paper: Paper) -> None:
     found.point("bandwidth_64k", "MB/s", large / apart_us, pair=PAIRS[PENTIUM2])
 
 
-def trapeze_figure4(found: Outcome, paper: Paper) -> None:
-    """When the second payload arrives, by the time of the first hostTx and printed rates."""
-    printed, adapter = paper.items["figure4"].printed, paper.items["figure1"].printed
-    pulse = Decimal(printed["minpulse_bytes"])
-    rate = Decimal(printed["payload_bytes"]) / printed["host_tx_second_us"]
-    arrives_us = printed["host_tx_first_us"] + pulse / rate
-    begins_us = arrives_us + adapter["switch_us"] + pulse / adapter["link_mbytes_s"]
-    found.point("second_arrival", "us", arrives_us)
-    found.point("second_host_rcv", "us", begins_us)
-
-
 def trapeze_figure5(found: Outcome, paper: Paper) -> None:
     """Adaptive's bandwidth as store-and-forward's, which 3.4 calls equal."""
     printed = paper.items["figure5"].printed
@@ -77,23 +66,9 @@ def edt_dma_rate(found: Outcome, paper: Paper) -> None:
     found.measure(item, high_end=Decimal(high), low_end=Decimal(low))
 
 
-def edt_contention(found: Outcome, paper: Paper) -> None:
-    """The same of what another master's bursts do."""
-    low, high = map(Decimal, paper.items["figure8"].printed["gain_percent"])
-    found.measure(
-        paper.items["contention"],
-        low_end_page=low,
-        high_end_page=high,
-        high_end_fitted=high,
-        low_end_fitted_at_800=low,
-    )
-
-
 BASELINES: dict[tuple[str, str], Callable[[Outcome, Paper], None]] = {
-    ("edt", "contention"): edt_contention,
     ("edt", "dma_rate"): edt_dma_rate,
     ("mini", "figure3"): mini_figure3,
-    ("trapeze", "figure4"): trapeze_figure4,
     ("trapeze", "figure5"): trapeze_figure5,
     ("trapeze", "headline"): trapeze_headline,
     ("trapeze", "table1"): trapeze_table1,

@@ -543,6 +543,14 @@ class Region:
         return self.part(page).array()
 
 
+class Heard(NamedTuple):
+    """A remote write with notification, where the interface has no such record of its own."""
+
+    node: int
+    offset: int
+    length: int
+
+
 class RemoteMemory(ABC):
     """Remote memory operations of one process."""
 
@@ -571,8 +579,12 @@ class RemoteMemory(ABC):
         """Begin to read what lies ``at`` there into the same place of ``buffer``; its number."""
 
     @abstractmethod
-    async def heard(self) -> vmmc.Notification | mini.Stored:
+    async def heard(self) -> vmmc.Notification | mini.Stored | Heard:
         """Wait for the next remote write with notification."""
+
+    async def open(self, nodes: int) -> None:
+        """Connect with the others of ``nodes``, where the interface has connections."""
+        del nodes
 
     async def ended(self, number: int) -> str:
         """Wait for an operation's end and return its status.  Tasks may wait for several at a time.
@@ -580,18 +592,27 @@ class RemoteMemory(ABC):
         One of them is told of the next end, whoever's it is, and has the others look.
         """
         while number not in self._statuses:
-            if self._is_heard:
-                await self._next_end.wait(self.endpoint)
-                continue
-            self._is_heard = True
-            try:
-                done = await self.endpoint.done()
-            finally:
-                self._is_heard = False
-            self._statuses[done.request] = done.status
-            told, self._next_end = self._next_end, Gate()
-            told.open()
+            await self.hear_next_end()
         return self._statuses.pop(number)
+
+    async def hear_next_end(self) -> None:
+        """Wait until one more operation, anyone's, has ended."""
+        if self._is_heard:
+            await self._next_end.wait(self.endpoint)
+            return
+        self._is_heard = True
+        try:
+            number, status = await self._end()
+        finally:
+            self._is_heard = False
+        self._statuses[number] = status
+        told, self._next_end = self._next_end, Gate()
+        told.open()
+
+    async def _end(self) -> tuple[int, str]:
+        """Wait for the next operation that ends: its number and status."""
+        done = await self.endpoint.done()
+        return done.request, done.status
 
 
 class VmmcMemory(RemoteMemory):

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nicscope.apps.collectives.running import VIA_SETTINGS
 from nicscope.apps.svm.coherence import Caller, Coherence, Costs, ProgramRecord, Records
 from nicscope.apps.svm.machines import messages
+from nicscope.apps.svm.machines.trapeze import TrapezeMail
+from nicscope.apps.svm.machines.via import ViaMemory
 from nicscope.apps.svm.memory import PAGE, Domain, Layout, Notices, RemoteDomain
 from nicscope.apps.svm.process import (
     Placement,
@@ -329,6 +332,7 @@ class Job(NamedTuple):
     waits: messages.Waits
     processes: int
     each: int  # of a node
+    is_lossy: bool  # what is sent may have to go again, and not all interfaces see to it
 
 
 class NodeRun(ABC):
@@ -419,10 +423,10 @@ class NodeRun(ABC):
 
 
 class RemoteNodeRun(NodeRun):
-    """A node with VMMC or miNI."""
+    """A node with remote memory: VMMC, or by ``memory_type`` another interface."""
 
     mail: messages.RemoteMail
-    memory_type: type[messages.RemoteMemory] = messages.VmmcMemory
+    memory_type: Callable[[Any], messages.RemoteMemory] = messages.VmmcMemory
 
     def __init__(self, job: Job, domains: Sequence[Domain], node_of: Sequence[int]) -> None:
         super().__init__(job, domains, messages.RemoteMail(domains[0].node, node_of))
@@ -430,8 +434,9 @@ class RemoteNodeRun(NodeRun):
 
     async def run(self, endpoint: Any) -> list[object]:
         """The same, with remote memory."""
-        self.mail.memory = self.memory_type(endpoint)
-        return await super().run(endpoint)
+        memory = self.mail.memory = self.memory_type(endpoint)
+        await memory.open(self.mail.nodes)
+        return await super().run(memory.endpoint)
 
     async def _connect(self, endpoint: Any, near: dict[int, messages.Region]) -> None:
         del endpoint
@@ -455,14 +460,17 @@ class MiniNodeRun(RemoteNodeRun):
     memory_type = messages.MiniMemory
 
 
-class UNetNodeRun(NodeRun):
-    """A node with U-Net."""
+class ViaNodeRun(RemoteNodeRun):
+    """A node with VIA."""
 
-    def __init__(self, job: Job, domains: Sequence[Domain], node_of: Sequence[int]) -> None:
-        super().__init__(job, domains, messages.UNetMail(domains[0].node, node_of))
+    memory_type = ViaMemory
+
+
+class MessageNodeRun(NodeRun):
+    """A node whose interface has messages alone."""
 
     async def _connect(self, endpoint: Any, near: dict[int, messages.Region]) -> None:
-        """Does nothing: messages need only the Active Message layer."""
+        """Does nothing: the layer that carries the messages needs no regions."""
 
     def _wire(
         self, questions: messages.Questions, near: dict[int, messages.Region]
@@ -470,14 +478,42 @@ class UNetNodeRun(NodeRun):
         return messages.MessageWire(questions, self.job.records, self.job.waits, near)
 
 
-STATIONS: dict[str, Any] = {"vmmc": RemoteNodeRun, "mini": MiniNodeRun, "unet": UNetNodeRun}
+class UNetNodeRun(MessageNodeRun):
+    """A node with U-Net."""
+
+    def __init__(self, job: Job, domains: Sequence[Domain], node_of: Sequence[int]) -> None:
+        super().__init__(job, domains, messages.UNetMail(domains[0].node, node_of))
+
+
+class TrapezeNodeRun(MessageNodeRun):
+    """A node with Trapeze."""
+
+    def __init__(self, job: Job, domains: Sequence[Domain], node_of: Sequence[int]) -> None:
+        mail = TrapezeMail(domains[0].node, node_of, is_lossy=job.is_lossy)
+        super().__init__(job, domains, mail)
+
+
+class Station(NamedTuple):
+    """How programs run over an interface."""
+
+    run: Callable[[Job, Sequence[Domain], Sequence[int]], NodeRun]
+    design: str  # if none is named; "" where the interface has none
+    settings: dict[str, Any]  # of its cluster
+
+
+STATIONS: dict[str, Station] = {
+    "vmmc": Station(RemoteNodeRun, "utlb", {}),
+    "mini": Station(MiniNodeRun, "mini", {}),
+    "unet": Station(UNetNodeRun, "unet-mm-pca200", {}),
+    "via": Station(ViaNodeRun, "via-static", {"settings": VIA_SETTINGS}),
+    "trapeze": Station(TrapezeNodeRun, "", {}),
+}
 
 
 def _name(domain: int) -> str:
     return f"shared memory of {domain}"
 
 
-FIRST_CHOICE = {"vmmc": "utlb", "mini": "mini", "unet": "unet-mm-pca200"}  # designs
 OTHER_PAGES = 256  # of a node's memory, beside its copies of what is shared
 MOST_PAGES = 4096  # of all copies of a node, chosen: more would take hours
 LINE = 64  # pages that a cache's line may have, which fill an address space
@@ -515,7 +551,7 @@ def run_on_machines(
     design: Any = None,
     **options: Any,
 ) -> MachineRun:
-    """Run ``program`` on simulated machines whose NICs serve ``on``: vmmc, mini or unet.
+    """Run ``program`` on simulated machines whose NICs serve ``on``, one of ``STATIONS``.
 
     Pages, diffs, locks and barriers cross the NICs, byte by byte.  ``design``, ``options``: as of
     ``Cluster``.  Errors: ``SimulationError`` for what cannot run, and for what does not get
@@ -523,10 +559,18 @@ def run_on_machines(
     """
     check_machines(on, layout, placement)
     pages = LINE * -(-(_pages_of_node(layout, placement) + OTHER_PAGES) // LINE)
-    options.setdefault("host", HostSize(frames=pages, pages_per_space=pages))
-    cluster = Cluster(
-        design or FIRST_CHOICE[on], interface=on, nodes=max(2, placement.nodes), **options
-    )
+    station = STATIONS[on]
+    options = {"nodes": max(2, placement.nodes), **station.settings, **options}
+    cluster: Any
+    if station.design:
+        options.setdefault("host", HostSize(frames=pages, pages_per_space=pages))
+        cluster = Cluster(design or station.design, interface=on, **options)
+    elif design is None:
+        cluster = Cluster("trapeze", **options, host_bytes=pages * PAGE)
+    else:
+        raise SimulationError(
+            "Trapeze has no designs: it translates nothing on its NIC; leave the design out"
+        )
     domains = domains_of(layout, placement)
     if set_up is not None:
         set_up(lambda array: array.in_bytes(domains[0].memory))
@@ -539,19 +583,20 @@ def run_on_machines(
         waits=messages.Waits(),
         processes=placement.nodes * placement.processes,
         each=placement.processes,
+        is_lossy=bool(options.get("faults") and options["faults"].any),
     )
     node_of = [place.node for place in job.places]
     stations: list[NodeRun] = [
-        STATIONS[on](job, [each for each in domains if each.node == node], node_of)
+        station.run(job, [each for each in domains if each.node == node], node_of)
         for node in sorted(set(node_of))
     ]
-    for station in stations:
-        cluster.start(station.node, station.run, tasks=placement.processes + SPARE_TASKS)
+    for each in stations:
+        cluster.start(each.node, each.run, tasks=placement.processes + SPARE_TASKS)
     results = _results_of(cluster, job.waits, options.get("faults"))
     memory = memory_at_homes(
         [(seat.domain, seat.coherence.homes) for each in stations for seat in each.seats.values()]
     )
-    ended = max(station.ended_us for station in stations)
+    ended = max(each.ended_us for each in stations)
     run = MachineRun(results, job.records, ended, memory)
     run.report = cluster.report()
     return run

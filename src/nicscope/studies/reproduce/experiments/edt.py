@@ -59,12 +59,6 @@ def gain(
     return 100 * (1 - edt.until_seen() / other.until_seen())
 
 
-def gain_with_loads(byte_count: int, changes: tuple[str, ...] = ()) -> float:
-    """The same of messages that have been read."""
-    edt, other = (latency(name, byte_count, changes=changes) for name in (EDT, INTERVENTION))
-    return 100 * (1 - edt.cycles() / other.cycles())
-
-
 def same(counts: Iterable[float], within: float = 0.01) -> bool:
     """Whether no two differ by more than that share of the larger."""
     least, *_, most = sorted(counts)
@@ -76,10 +70,6 @@ def listed(counts: Iterable[float], digits: int = 0) -> str:
     return ", ".join(f"{count:,.{digits}f}" for count in counts)
 
 
-CYCLE = 10_000  # ps, of the bus
-MOST_SUPPLY = 64 * CYCLE
-
-
 def figure8(outcome: Outcome, item: Item) -> None:
     """Figure 8: latency of three mechanisms from 64 to 4096 bytes, and what EDT gains.
 
@@ -88,7 +78,6 @@ def figure8(outcome: Outcome, item: Item) -> None:
     outcome.measure(
         item,
         gain=gain,
-        gain_with_loads=gain_with_loads,
         gain_over_both=lambda size: max(gain(size, over=one) for one in (INTERVENTION, RETRY)),
     )
     gains = [gain(size) for size in SIZES]
@@ -127,21 +116,6 @@ def figure8(outcome: Outcome, item: Item) -> None:
         all(map(same, zip(blocks, whole, strict=True))),
         f"cycles of write-back and of all Data Transfer at 4096 B: {blocks[-1]:,.0f}, "
         f"{whole[-1]:,.0f}",
-    )
-
-    # A time of a cache's answer that gives the large gain of messages that are read: the longest
-    # that leaves DMA with intervention no slower than with retry is found by halves, as a block
-    # costs more the longer the answer takes, and with retry nobody waits for it.
-    size, asked = item.printed["message_bytes"][-1], item.printed["gain_percent"][-1]
-    low, high = 0, MOST_SUPPLY
-    while high - low > CYCLE:
-        middle = (low + high) // (2 * CYCLE) * CYCLE
-        by = (f"cache_supply={middle}",)
-        fast, slow = (latency(name, size, changes=by).cycles() for name in (INTERVENTION, RETRY))
-        low, high = (middle, high) if fast <= slow else (low, middle)
-    most = gain_with_loads(size, (f"cache_supply={low}",))
-    outcome.shape(
-        "loads-leave-no-room", most < asked - 1, f"{most:.1f} % at most, with {low // 1000} ns"
     )
 
 
@@ -326,26 +300,21 @@ def crossover(outcome: Outcome, item: Item) -> None:
     """Up to which size the processor moves a message to the NIC faster than DMA.
 
     The machines on which the cited sizes were measured snoop DMA, so it is DMA with intervention
-    here.
+    here; the one size that is compared is of a machine with its NIC on an I/O bus, as theirs.
 
     Time the way from host memory to NIC memory, no messaging around it.
     """
-    ends = {
-        "uncached": _crossover(Mechanism.PIO),
-        "write-combining": _crossover(Mechanism.PIO_COMBINED),
-    }
+    uncached, combined = map(_crossover, (Mechanism.PIO, Mechanism.PIO_COMBINED))
     pairs = [[latency(name, size).until_seen() for name in ("cni", "pio")] for size in SIZES]
     shares = [100 * (1 - queue / words) for queue, words in pairs]
     outcome.measure(
         item,
-        crossover=ends.get,
         crossover_on_io_bus=lambda: _crossover(Mechanism.PIO_COMBINED, ON_IO_BUS),
-        gain_of_coherent_queues={"low": min(shares), "high": max(shares)}.get,
     )
     outcome.shape(
         "write-combining-reaches-further",
-        ends["write-combining"] >= 4 * ends["uncached"],
-        f"{ends['uncached']} bytes uncached, {ends['write-combining']} with write combining",
+        combined >= 4 * uncached,
+        f"{uncached} bytes uncached, {combined} with write combining",
     )
     outcome.shape(
         "queues-beat-uncached",

@@ -500,7 +500,7 @@ def run_kernel(
     loss: Annotated[float, Option("SHARE", "Of the stream's packets.", least=0, most=0.5)] = 0.0,
     seed: Annotated[int, Option("N", "Of accesses, and of what is lost.", least=0)] = 0,
 ) -> ShownKernel:
-    """Run a kernel's two users of Trapeze in virtual time: network memory, and TCP.
+    """Run a kernel's network memory and TCP over Trapeze.
 
     A process uses pages that another host keeps, and a stream goes to a process that reads it;
     every byte is checked.

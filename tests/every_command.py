@@ -233,6 +233,7 @@ RUNS = (
     Run("rdma path {trace} --iommu off,strict --costs {path} --out {out:results}"),
     Run("rdma cache {trace} --entries 4..16 --costs {costs} --out {out:results}"),
     Run("rdma connections --qps 2 --threads 2 --outstanding 2 --nic {nic} --out {out:results}"),
+    Run("rdma connections --qps 2 --threads 2 --outstanding 2 --outstanding-sum 3 --nic {nic}"),
     Run("rdma descriptors {trace} --nic {nic} --out {out:results}"),
     Run("rdma register 1TiB --costs {costs} --out {out:results}", silent="multiplies"),
     Run("rdma register --regions {sizes}", silent="multiplies"),

@@ -1,4 +1,4 @@
-"""The ten questions of somebody who knows RDMA, as docs/rdma-questions.md has them, on small input.
+"""The questions of somebody who knows RDMA, as docs/rdma-questions.md has them, on small input.
 
 Each command runs as it is written there; its first sentence answers, and its numbers are those that
 arithmetic by hand gives of what is published.
@@ -169,6 +169,18 @@ def test_9_how_many_queue_pairs_before_the_cliff(asked):
     assert "give" in told.split("million/s")[0]
     assert {one["queue_pairs"] for one in found["runs"]} == {2, 4}
     assert "outbound_pci_stalled_rd" in told
+
+
+def test_11_how_to_share_a_limit_on_all_that_is_outstanding(asked):
+    told, found = asked(
+        "rdma connections --qps 8 --threads 4,8 --outstanding 4 --outstanding-sum 8"
+    )
+    assert "4 outstanding reads of each of 8 threads, 8 in all at most, first come, first served" in told
+    assert "Shared in equal parts it is" in told
+    ways = {(one["threads"], one["sharing"]): one["high"]["millions"] for one in found["runs"]}
+    # Eight that wait, of a round trip that is 0.35 us of fetching a work request and 1.42 us.
+    assert max(ways.values()) < 8 / (0.35 + 1.42)
+    assert max(ways, key=ways.get) == (8, "common")
 
 
 def test_10_which_nic_and_iommu_mode(asked, trace):

@@ -70,6 +70,7 @@ QUESTIONS = [
     ("path", {"costs": "connecty"}, "path 'connecty'", "'connectx'"),
     ("connections", {"qps": "0"}, "--qps", "1 to 1048576", "LOW..HIGH", "'0'"),
     ("connections", {"qps": "8..4"}, "--qps", "8", "4"),
+    ("connections", {"outstanding_sum": "0"}, "--outstanding-sum", "1 to 4194304", "'0'"),
     ("connections", {"threads": "2000"}, "--threads", "1 to 1024"),
     ("connections", {"operation": "reed"}, "--operation", "'reed'", "'read'"),
     ("connections", {"doorbells": "all"}, "--doorbells", "'all'"),

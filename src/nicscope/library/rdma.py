@@ -164,6 +164,7 @@ NUMBERS = "N,...|LOW..HIGH"
     "nicscope rdma connections",
     "nicscope rdma connections --threads 96 --qps 96 --outstanding 1..64 --operation read,write",
     "nicscope rdma connections --threads 32 --qps 1,32 --outstanding 8 --doorbells context,own",
+    "nicscope rdma connections --outstanding-sum 256,1024 --threads 16..96 --qps 96",
     words="rdma connections",
     out="Folder for results.json, connections.parquet and a figure.",
 )
@@ -175,6 +176,10 @@ def connections(
     outstanding: Annotated[
         Text, Option(NUMBERS, "Operations of each thread that wait for answers.")
     ] = "32",
+    outstanding_sum: Annotated[
+        Text,
+        Option(NUMBERS, "Operations of all queue pairs together that wait at most; default any."),
+    ] = None,
     threads: Annotated[Text, Option(NUMBERS, "Threads that post.")] = "16",
     operation: Annotated[Text, Option("read|write|read,write", "Small ones.")] = "read",
     read_window: Annotated[
@@ -196,7 +201,9 @@ def connections(
 ) -> ShownConnections:
     """Show how many queue pairs slow a NIC down.
 
-    The rate is shown over queue pairs, threads and outstanding operations of each.
+    The rate is shown over queue pairs, threads and outstanding operations of each.  Under a limit
+    on their sum it is shown for threads with equal parts of it, and for threads that take of it
+    whatever is left.
     """
     from nicscope.config.costs import load_nic_costs
     from nicscope.reports.rates import ShownConnections
@@ -214,6 +221,9 @@ def connections(
         else numbers("--read-window", read_window, study.MOST_OUTSTANDING),
         doorbells.split(","),
         replacement.split(","),
+        [None]
+        if outstanding_sum is None
+        else numbers("--outstanding-sum", outstanding_sum, study.MOST_SUM),
     )
     with progress("simulating", "runs") as watch:
         return ShownConnections(study.measure_all(every, priced, watch), repeat)

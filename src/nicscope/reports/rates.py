@@ -17,7 +17,7 @@ from nicscope.reports.wording import (
     significant,
     whole,
 )
-from nicscope.studies.rates import BOUNDS, best_of, cliff_of
+from nicscope.studies.rates import BOUNDS, COMMON, ENOUGH, EQUAL, best_of, cliff_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nicscope.config.costs import NicCosts
     from nicscope.reports.printing import Printed
     from nicscope.studies.rates import (
+        Asked,
         ConnectionReport,
         DescriptorReport,
         Found,
@@ -60,10 +61,12 @@ class ShownConnections(Report):
         asked = best.asked
         told = [
             f"{in_words(asked.queue_pairs, 'queue pair').capitalize()} and "
-            f"{whole(asked.outstanding)} outstanding {asked.operation}s of each of "
-            f"{in_words(asked.threads, 'thread')} give {_millions(best)} million/s: "
+            f"{'up to ' * (asked.sharing == COMMON)}{whole(asked.share)} outstanding "
+            f"{asked.operation}s of each of {in_words(asked.threads, 'thread')}"
+            f"{_of_the_sum(asked)} give {_millions(best)} million/s: "
             f"{RATE_BINDING[best.low.bound_by]}."
         ]
+        told += _other_sums(every, best)
         for axis, name in AXES.items():
             line = _line(every, best, axis)
             if len(line) > 1:
@@ -90,7 +93,9 @@ class ShownConnections(Report):
             "operation": ("string", "asked.operation"),
             "threads": ("int64", "asked.threads"),
             "queue_pairs": ("int64", "asked.queue_pairs"),
-            "outstanding": ("int64", "asked.outstanding"),
+            "outstanding": ("int64", "asked.share"),
+            "outstanding_sum": ("int64", "asked.budget"),
+            "sum_sharing": ("string", "asked.sharing"),
             "read_window": ("int64", "asked.window"),
             "doorbells": ("string", "asked.doorbells"),
             "nic_replacement": ("string", "asked.replacement"),
@@ -119,7 +124,9 @@ def way_rows(found: ConnectionReport) -> Rows:
         "operation": lambda one: one.asked.operation,
         "threads": lambda one: whole(one.asked.threads),
         "QPs": lambda one: whole(one.asked.queue_pairs),
-        "outstanding": lambda one: whole(one.asked.outstanding),
+        "outstanding": lambda one: whole(one.asked.share),
+        "sum": lambda one: "any" if one.asked.budget is None else whole(one.asked.budget),
+        "shared": lambda one: one.asked.sharing or "",
         "window": lambda one: whole(one.asked.window),
         "doorbells": lambda one: one.asked.doorbells,
         "replaced": lambda one: one.asked.replacement,
@@ -127,7 +134,9 @@ def way_rows(found: ConnectionReport) -> Rows:
     shown = {
         name: spell
         for name, spell in said.items()
-        if name in ("QPs", "outstanding") or len({spell(one) for one in every}) > 1
+        if name in ("QPs", "outstanding")
+        or len({spell(one) for one in every}) > 1
+        or (name in ("sum", "shared") and every[0].asked.budget is not None)
     }
     return rows_of(
         "By way to post",
@@ -148,10 +157,39 @@ def way_rows(found: ConnectionReport) -> Rows:
                 else f"{one.low.bound_by}, {one.high.bound_by}"
             ),
         },
-        words=("operation", "doorbells", "replaced", "bound by"),
+        words=("operation", "shared", "doorbells", "replaced", "bound by"),
         key=len(shown),
         least=("us in the NIC", "refetched", "contexts missed"),
     )
+
+
+_SHARED = {
+    EQUAL: "in equal parts",
+    COMMON: "first come, first served",
+    ENOUGH: "more than they want",
+}
+
+
+def _of_the_sum(asked: Asked) -> str:
+    if asked.sharing is None:
+        return ""
+    return f", {whole(asked.budget or 0)} in all at most, {_SHARED[asked.sharing]},"
+
+
+def _other_sums(every: Sequence[Found], best: Found) -> Iterator[str]:
+    """What the same threads do if they share the sum otherwise, and what is best of other sums."""
+    for one in every:
+        otherwise = one.asked == best.asked._replace(sharing=one.asked.sharing)
+        if otherwise and one is not best:
+            yield f"Shared {_SHARED[one.asked.sharing or EQUAL]} it is {_millions(one)}."
+    for budget in dict.fromkeys(one.asked.budget for one in every):
+        if budget != best.asked.budget:
+            most = best_of([one for one in every if one.asked.budget == budget])
+            yield (
+                f"Of {whole(budget or 0)} in all best is {in_words(most.asked.threads, 'thread')} "
+                f"and {in_words(most.asked.queue_pairs, 'queue pair')}, "
+                f"{_SHARED[most.asked.sharing or EQUAL]}: {_millions(most)}."
+            )
 
 
 def _ascending(one: float, other: float) -> str:

@@ -10,8 +10,8 @@ once.
 
 from __future__ import annotations
 
-import itertools
 import math
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -35,9 +35,11 @@ if TYPE_CHECKING:
 
 
 OPERATIONS = ("read", "write")
+EQUAL, COMMON, ENOUGH = "equal", "common", "enough"  # sharing: a part each; any; not needed
 DOORBELLS = ("context", "own")
 REPLACEMENTS = {"random": RANDOM, "lru": LRU}
 MOST_THREADS, MOST_PAIRS, MOST_OUTSTANDING = 1024, 1 << 20, 1 << 12
+MOST_SUM = MOST_THREADS * MOST_OUTSTANDING
 MOST_RUNS = 1024
 FULL = 0.95  # of the best rate: what is called full
 PS_PER_NS = 1000  # ps
@@ -61,6 +63,15 @@ class Asked(NamedTuple):
     window: int  # reads of a queue pair on their way
     doorbells: str
     replacement: str
+    budget: int | None = None  # operations of all queue pairs together that may be outstanding
+    sharing: str | None = None  # of the budget
+
+    @property
+    def share(self) -> int:
+        """Operations that one thread may have outstanding."""
+        if self.budget is None:
+            return self.outstanding
+        return min(self.outstanding, self.budget // (self.threads if self.sharing == EQUAL else 1))
 
 
 class Rate(NamedTuple):
@@ -106,7 +117,11 @@ class ConnectionReport(msgspec.Struct, frozen=True, kw_only=True):
             "evidence": {name: one.to_json() for name, one in self.nic.origins.items()},
             "runs": [
                 {
-                    **one.asked._asdict(),
+                    **{
+                        key: asked
+                        for key, asked in one.asked._asdict().items()
+                        if asked is not None
+                    },
                     **{
                         end: {**rate._asdict(), "bound_by": rate.bound_by}
                         for end, rate in (("low", one.low), ("high", one.high))
@@ -125,10 +140,12 @@ def ways_to_post(
     windows: Sequence[int],
     doorbells: Sequence[str],
     replacements: Sequence[str],
+    budgets: Sequence[int | None] = (None,),
 ) -> list[Asked]:
-    """Every combination; writes have no window.
+    """Every combination; writes have no window, and a sum that does not suffice is shared twice.
 
-    Errors: ``StudyError`` naming the option whose value cannot be.
+    Once each thread has an equal part of it, unless that is less than one operation, and once it
+    takes what is left.  Errors: ``StudyError`` naming the option whose value cannot be.
     """
     for option, names, known in (
         ("--operation", operations, OPERATIONS),
@@ -143,20 +160,35 @@ def ways_to_post(
         ("--qps", queue_pairs, MOST_PAIRS),
         ("--outstanding", outstanding, MOST_OUTSTANDING),
         ("--read-window", windows, MOST_OUTSTANDING),
+        ("--outstanding-sum", budgets, MOST_SUM),
     ):
         for number in numbers:
-            if not 1 <= number <= most:
+            if number is not None and not 1 <= number <= most:
                 raise StudyError(f"{option} must be from 1 to {most}, got {number}")
     asked = [
-        Asked(operation, many, pairs, each, window, registers, replacement)
-        for operation, registers, replacement, window, many, each, pairs in itertools.product(
-            operations, doorbells, replacements, windows, threads, outstanding, queue_pairs
+        Asked(operation, many, pairs, each, window, registers, replacement, budget, sharing)
+        for operation, registers, replacement, window, budget, (many, each, pairs) in product(
+            operations,
+            doorbells,
+            replacements,
+            windows,
+            budgets,
+            [*product(threads, outstanding, queue_pairs)],
         )
         if operation == "read" or window == windows[0]
+        for sharing in _sharings(budget, many, each)
     ]
     if len(asked) > MOST_RUNS:
         raise StudyError(f"that is {len(asked)} runs, and {MOST_RUNS} may be; ask for less at once")
     return asked
+
+
+def _sharings(budget: int | None, threads: int, each: int) -> tuple[str | None, ...]:
+    if budget is None:
+        return (None,)
+    if budget >= threads * each:
+        return (ENOUGH,)
+    return (EQUAL, COMMON) if budget >= threads else (COMMON,)
 
 
 def measure(
@@ -177,13 +209,14 @@ def measure(
         costs,
         asked.threads,
         asked.queue_pairs,
-        asked.outstanding,
+        asked.share,
         None if asked.doorbells == "own" else registers,
         nic.count("contexts", few) if contexts is None else contexts,
         nic.count("work_requests", few) if work_requests is None else work_requests,
         REPLACEMENTS[asked.replacement],
+        asked.budget,
     )
-    everything = asked.threads * asked.outstanding
+    everything = asked.threads * asked.share
     begin = max(WARM_ROUNDS * everything, 2 * asked.queue_pairs)
     run_traffic(traffic, begin)
     before = traffic.counts.copy()
@@ -530,12 +563,12 @@ class PathReport(msgspec.Struct, frozen=True, kw_only=True):
 def hosts(iommu: str, page: str, iotlb: str, walks: str, pcie: str) -> list[Host]:
     """Parse the options into configurations.  Errors: ``StudyError`` naming the option."""
     found = []
-    for mode, generation in itertools.product(iommu.split(","), pcie.split(",")):
+    for mode, generation in product(iommu.split(","), pcie.split(",")):
         if mode not in MODES:
             raise StudyError(f"--iommu: no {mode!r}{did_you_mean(mode, MODES)}")
         if generation not in GENERATIONS:
             raise StudyError(f"--pcie: no {generation!r}{did_you_mean(generation, GENERATIONS)}")
-        setups = itertools.product(
+        setups = product(
             [page_bytes(each) for each in page.split(",")],
             [entries("--iotlb", each) for each in iotlb.split(",")],
             [_at_once("--walks", each) for each in walks.split(",")],

@@ -175,12 +175,29 @@ def test_11_how_to_share_a_limit_on_all_that_is_outstanding(asked):
     told, found = asked(
         "rdma connections --qps 8 --threads 4,8 --outstanding 4 --outstanding-sum 8"
     )
-    assert "4 outstanding reads of each of 8 threads, 8 in all at most, first come, first served" in told
+    assert (
+        "4 outstanding reads of each of 8 threads, 8 in all at most, first come, first served"
+        in told
+    )
     assert "Shared in equal parts it is" in told
     ways = {(one["threads"], one["sharing"]): one["high"]["millions"] for one in found["runs"]}
     # Eight that wait, of a round trip that is 0.35 us of fetching a work request and 1.42 us.
     assert max(ways.values()) < 8 / (0.35 + 1.42)
     assert max(ways, key=ways.get) == (8, "common")
+
+
+def test_12_what_larger_pages_save_when_registering(asked, tmp_path, capsys):
+    words = ["rdma", "calibrate", "--memory", "4MiB", "--seconds", "0.1", "--out", str(tmp_path)]
+    assert main(words) == 0
+    capsys.readouterr()
+    told, found = asked(
+        "rdma register 1TiB --page 4K,2M --touched yes --costs", tmp_path / "registration.toml"
+    )
+    small, large = found["registrations"]
+    assert large["parts_s"]["NICs"][0] * 512 == pytest.approx(small["parts_s"]["NICs"][0])
+    if "pin of 2MiB" in found["evidence"]:  # where the machine gives huge pages, and may lock them
+        assert found["evidence"]["pin of 2MiB"]["evidence"] == "measured"
+        assert (large["extrapolated"], "Extrapolated" in told) == ([], False)
 
 
 def test_10_which_nic_and_iommu_mode(asked, trace):

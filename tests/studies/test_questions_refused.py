@@ -11,6 +11,7 @@ import pytest
 
 import nicscope as ns
 from flow_samples import asked
+from nicscope.config import toml_files
 from nicscope.config.costs import load_nic_costs, load_registration_costs
 from nicscope.errors import NicscopeError, PlatformError
 from nicscope.studies.latency import ask as latency
@@ -242,6 +243,7 @@ def name_of(load):
 
 NANOSECONDS = 'post = { value = 3, unit = "ns"'
 STATED = 'evidence = "assumed", source = "a" }'
+REGISTERING = (toml_files.CATALOG / "registrations" / "connectx.toml").read_text()
 FILES = [
     (load_nic_costs, "", "[costs]"),
     (load_nic_costs, "[costs]\npots = 1", "'pots'", "'post'"),
@@ -258,6 +260,13 @@ FILES = [
         load_registration_costs, f'[costs]\nregion = {{ value = 3, unit = "us", {STATED}',
         "fault", "not stated",
     ),
+    (
+        load_registration_costs, f'{REGISTERING}\n[pages.3MiB]\npin = 3',
+        "pages.3MiB", "fault, pin", "2MiB",
+    ),
+    (load_registration_costs, f"{REGISTERING}\n[pages.2MiB]\nzero = 3", "pages.2MiB", "'zero'"),
+    (load_registration_costs, f"{REGISTERING}\n[pages.2MiB]\npin = 3", "pages.2MiB.pin", "table"),
+    (load_registration_costs, f"pages = 3\n{REGISTERING}", "pages", "tables"),
     (limits, "", "[limits]", "region_bytes", "entries"),
     (limits, "[limits]\nbytes = 1", "'bytes'"),
     (limits, "[limits]\nentries = 3", "limits.entries", "1 or more"),

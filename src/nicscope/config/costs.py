@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
+from nicscope.config.quantities import read_bytes
 from nicscope.config.toml_files import beside, open_shelf, read_text, read_texts, shelf_names
 from nicscope.errors import NicscopeError, PlatformError, StudyError, did_you_mean
 from nicscope.tracebacks import TrimmedTraceback
@@ -257,10 +258,23 @@ class RangedCosts(msgspec.Struct, frozen=True):
     limits: RegionLimits
     sources: dict[str, str]  # that origins cite
     measured: dict[str, int] = {}  # how far they were: NICs at once, threads, bytes of a page
+    pages: dict[int, dict[str, Span]] = {}  # costs of larger pages that are known, by their bytes
 
-    def each(self, name: str) -> Span:
-        """The cost of one event; zero where it does not apply."""
-        return self.costs.get(name, Span(0.0, 0.0))
+    def each(self, name: str, page: int = 0) -> Span:
+        """The cost of one event, or of a page of so many bytes; zero where it does not apply.
+
+        A page whose cost is not known takes as long as the largest smaller one that is.  Pinning
+        it takes up to as long as all of these that are in it, as a kernel finds a large page at
+        once and yet lists each small one (Linux, drivers/infiniband/core/umem.c, ib_umem_get).
+        """
+        known = self.known_page(name, page)
+        span = self.pages.get(known, {}).get(name) or self.costs.get(name, Span(0.0, 0.0))
+        return Span(span.low, span.high * max(1, page // known) if name == "pin" else span.high)
+
+    def known_page(self, name: str, page: int) -> int:
+        """The bytes of the page whose cost stands for that of a page of ``page`` bytes."""
+        larger = (size for size in self.pages if size <= page and name in self.pages[size])
+        return max(larger, default=self.measured.get("page", 4096))
 
 
 Kind = TypeVar("Kind", bound=RangedCosts)
@@ -272,10 +286,11 @@ def load_ranged_costs(
 ) -> Kind:
     """Load ranged costs by catalog name from a shelf, or from a ``.toml`` file.
 
-    ``known``: by section.  Costs of registration may name a file of limits, and how far they were
-    measured.  Errors: ``PlatformError`` naming the file and the key that is wrong.
+    ``known``: by section.  Costs of registration may name a file of limits, how far they were
+    measured, and costs of larger pages.  Errors: ``PlatformError`` naming the file and the key that
+    is wrong.
     """
-    also = ("limits", "measured") if shelf == "registrations" else ()
+    also = ("limits", "measured", "pages") if shelf == "registrations" else ()
     file = open_file(shelf, name_or_path, (*known, "not_applicable", *also))
     called = file.called
     absent = read_texts(file.content, "not_applicable", called, PlatformError)
@@ -294,6 +309,7 @@ def load_ranged_costs(
                 where = f"{called}: {section}.{key}"
                 costs[key] = _read_span(units, cells[key], where)
                 origins[key] = read_origin(cells[key], file.sources, where, PlatformError)
+    pages = _larger_pages(file, origins)
     named = read_text(file.content, "limits", "", called, PlatformError)
     return kind(
         file.name,
@@ -305,7 +321,36 @@ def load_ranged_costs(
         load_limits(beside(name_or_path, named)) if named else NO_LIMITS,
         file.sources,
         _measured(file.content, called),
+        pages,
     )
+
+
+def page_name(size: int) -> str:
+    """The size of a page in one word, as files of costs have it."""
+    return f"{size >> 20}MiB" if size >> 20 else f"{size >> 10}KiB"
+
+
+def _larger_pages(file: File, origins: dict[str, Origin]) -> dict[int, dict[str, Span]]:
+    """Costs of pages by their bytes, from tables such as ``[pages.2MiB]``; adds their origins."""
+    pages: dict[int, dict[str, Span]] = {}
+    given = file.content.get("pages", {})
+    if not isinstance(given, dict):
+        raise PlatformError(f"{file.called}: pages must be tables, such as [pages.2MiB]")
+    for key, cells in given.items():
+        size, where = read_bytes(key), f"{file.called}: pages.{key}"
+        if not size or size & (size - 1) or not isinstance(cells, dict) or not cells:
+            raise PlatformError(
+                f"{where} must be a table of {', '.join(OF_A_PAGE)}, with a size as its name, "
+                "such as 2MiB"
+            )
+        check_known_keys(cells, OF_A_PAGE, where, PlatformError)
+        pages[size] = {}
+        for name, cell in cells.items():
+            pages[size][name] = _read_span(REGISTRATION_COSTS[name][1], cell, f"{where}.{name}")
+            origins[f"{name} of {page_name(size)}"] = read_origin(
+                cell, file.sources, f"{where}.{name}", PlatformError
+            )
+    return pages
 
 
 def _read_span(units: Mapping[str, Decimal], cell: Any, where: str) -> Span:
@@ -514,6 +559,9 @@ REGISTRATION_COSTS: Known = {
 }
 
 
+OF_A_PAGE = ("fault", "pin", "entry", "deregister_entry")
+
+
 class NicCosts(RangedCosts, frozen=True):
     """Costs of a NIC's work in nanoseconds, its cache sizes, and why some are unknown."""
 
@@ -554,16 +602,18 @@ def registration_file(costs: RegistrationCosts) -> str:
     lines = [f"title = {_text(costs.title)}", f"description = {_text(costs.description)}"]
     if costs.limits.limits:
         lines.append(f"limits = {_text(costs.limits.name)}")
-    lines += ["", "[costs]"]
-    for name, span in costs.costs.items():
-        unit, factor = next(iter(REGISTRATION_COSTS[name][1].items()))
-        low, high = (f"{end / float(factor):.6g}" for end in span)
-        value = low if low == high else f"[{low}, {high}]"
-        origin = costs.origins[name]
-        lines.append(
-            f'{name} = {{ value = {value}, unit = "{unit}", '
-            f'evidence = "{origin.evidence.value}", source = {_text(origin.source)} }}'
-        )
+    tables = {"": costs.costs} | {page_name(size): page for size, page in costs.pages.items()}
+    for page, spans in tables.items():
+        lines += ["", f"[pages.{page}]" if page else "[costs]"]
+        for name, span in spans.items():
+            unit, factor = next(iter(REGISTRATION_COSTS[name][1].items()))
+            low, high = (f"{end / float(factor):.6g}" for end in span)
+            value = low if low == high else f"[{low}, {high}]"
+            origin = costs.origins[f"{name} of {page}" if page else name]
+            lines.append(
+                f'{name} = {{ value = {value}, unit = "{unit}", '
+                f'evidence = "{origin.evidence.value}", source = {_text(origin.source)} }}'
+            )
     if costs.measured:
         lines += ["", "[measured]", *(f"{key} = {most}" for key, most in costs.measured.items())]
     for section, table in (("not_applicable", costs.not_applicable), ("sources", costs.sources)):

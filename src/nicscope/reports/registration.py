@@ -232,10 +232,14 @@ def _extrapolated(found: RegisterReport) -> str:
     named = {key: None for one in found.found for key in one.extrapolated}
     if not named:
         return ""
-    those = listed([words[key](found.costs.measured[key]) for key in words if key in named])
+    measured = {key: most for one in found.found for key, most in one.measured.items()}
+    those = listed([words[key](measured[key]) for key in words if key in named])
     told = f"Extrapolated: costs are known of up to {those}."
     if "page" in named:
-        told += " A larger page is taken at the price of such a one."
+        told += (
+            " A larger page is taken at the price of such a one, and pinning it takes up to as "
+            "long as pinning all of these in it."
+        )
     if {"nics", "threads"} & {*named}:
         told += " Of more, low ends go on in proportion, high ends gain nothing."
     return told
@@ -710,7 +714,7 @@ def measurement_rows(found: HostReport) -> Rows:
 
 def cost_rows(found: HostReport) -> Rows:
     """A row for each cost of registration."""
-    from nicscope.config.costs import REGISTRATION_COSTS
+    from nicscope.config.costs import REGISTRATION_COSTS, page_name
 
     def spelt(name: str, span: Span) -> str:
         factor = float(next(iter(REGISTRATION_COSTS[name][1].values())))
@@ -718,12 +722,19 @@ def cost_rows(found: HostReport) -> Rows:
 
     return rows_of(
         "Costs of registration",
-        found.costs.costs.items(),
+        [
+            *((name, name, span) for name, span in found.costs.costs.items()),
+            *(
+                (f"{name} of {page_name(size)}", name, span)
+                for size, spans in found.costs.pages.items()
+                for name, span in spans.items()
+            ),
+        ],
         {
             "cost": lambda one: one[0],
-            "of": lambda one: REGISTRATION_COSTS[one[0]][0],
-            "value": lambda one: spelt(*one),
-            "unit": lambda one: next(iter(REGISTRATION_COSTS[one[0]][1])),
+            "of": lambda one: REGISTRATION_COSTS[one[1]][0],
+            "value": lambda one: spelt(*one[1:]),
+            "unit": lambda one: next(iter(REGISTRATION_COSTS[one[1]][1])),
             "evidence": lambda one: found.costs.origins[one[0]].evidence.value,
         },
         words=("cost", "of", "unit", "evidence"),

@@ -215,17 +215,20 @@ def register_pool(pool: Pool, costs: RegistrationCosts) -> Registration:
         ends = [_seconds(name, pool, costs, end, lanes[end], threads[end]) for end in (0, 1)]
         parts[name] = Span(*ends)
     revoked = [
-        pool.pages * pool.nics / lanes[end] * costs.each("deregister_entry")[end] * US
+        pool.pages * pool.nics / lanes[end] * costs.each("deregister_entry", pool.page)[end] * US
         for end in (0, 1)
     ]
-    return Registration(pool, parts, Span(*revoked), _exceeded_limits(pool, costs), costs.measured)
+    measured = dict(costs.measured)
+    if "page" in measured or "pin" in costs.costs:
+        measured["page"] = costs.known_page("pin", pool.page)
+    return Registration(pool, parts, Span(*revoked), _exceeded_limits(pool, costs), measured)
 
 
 def _seconds(
     part: str, pool: Pool, costs: RegistrationCosts, end: int, lanes: int, threads: int
 ) -> float:
     def each(name: str) -> float:
-        return costs.each(name)[end] * US
+        return costs.each(name, pool.page)[end] * US
 
     if part == "regions":
         return len(pool.regions) * each("region") * pool.nics / lanes

@@ -200,6 +200,16 @@ def test_12_what_larger_pages_save_when_registering(asked, tmp_path, capsys):
         assert (large["extrapolated"], "Extrapolated" in told) == ([], False)
 
 
+def test_13_below_which_size_to_copy(asked):
+    told, found = asked("rdma copy --page 4K,2M --reuse 1,10")
+    assert "Copy below 141.2 KiB and register from 600.7 KiB on" in told
+    assert "UCX_ZCOPY_THRESH" in told
+    once = found["thresholds"][0]
+    # 16 us of a call, and 36 pages of 0.103 us, against 144,560 bytes at 7,000 MiB/s.
+    by_hand = (16 + 36 * (0.047 + 0.044 + 0.012) - 0.005) / (146.3e3 / GIB)
+    assert once["copy_below"] == pytest.approx(by_hand, abs=1)
+
+
 def test_10_which_nic_and_iommu_mode(asked, trace):
     told, found = asked("rdma path --iommu off,pt,strict --page-size 4KiB", trace)
     assert "with the IOMMU off" in told

@@ -146,6 +146,8 @@ def test_costs_written_to_a_file_are_read_again(tmp_path_factory, low, more, nam
     assert again.not_applicable == costs.not_applicable
     assert again.limits == costs.limits
     assert again.pages.keys() == costs.pages.keys()
+    assert again.copying == costs.copying
+    assert again.copying_origins == costs.copying_origins
     for each, span in costs.costs.items():
         assert again.each(each) == pytest.approx(span, rel=1e-5)
 

@@ -259,6 +259,8 @@ class RangedCosts(msgspec.Struct, frozen=True):
     sources: dict[str, str]  # that origins cite
     measured: dict[str, int] = {}  # how far they were: NICs at once, threads, bytes of a page
     pages: dict[int, dict[str, Span]] = {}  # costs of larger pages that are known, by their bytes
+    copying: dict[str, Span] = {}  # instead of registering; none where nothing is said of it
+    copying_origins: dict[str, Origin] = {}
 
     def each(self, name: str, page: int = 0) -> Span:
         """The cost of one event, or of a page of so many bytes; zero where it does not apply.
@@ -287,10 +289,10 @@ def load_ranged_costs(
     """Load ranged costs by catalog name from a shelf, or from a ``.toml`` file.
 
     ``known``: by section.  Costs of registration may name a file of limits, how far they were
-    measured, and costs of larger pages.  Errors: ``PlatformError`` naming the file and the key that
-    is wrong.
+    measured, costs of larger pages, and what copying takes instead.  Errors: ``PlatformError``
+    naming the file and the key that is wrong.
     """
-    also = ("limits", "measured", "pages") if shelf == "registrations" else ()
+    also = ("limits", "measured", "pages", "copying") if shelf == "registrations" else ()
     file = open_file(shelf, name_or_path, (*known, "not_applicable", *also))
     called = file.called
     absent = read_texts(file.content, "not_applicable", called, PlatformError)
@@ -310,6 +312,12 @@ def load_ranged_costs(
                 costs[key] = _read_span(units, cells[key], where)
                 origins[key] = read_origin(cells[key], file.sources, where, PlatformError)
     pages = _larger_pages(file, origins)
+    copying = {}
+    if "copying" in file.content:
+        copying = read_table(file, "copying", COPYING, PlatformError)
+        if len(copying) < len(COPYING):
+            raise PlatformError(f"{called}: copying must state {' and '.join(COPYING)}")
+    copying_spans, copying_origins = _spans_of(file, "copying", COPYING, copying)
     named = read_text(file.content, "limits", "", called, PlatformError)
     return kind(
         file.name,
@@ -322,7 +330,21 @@ def load_ranged_costs(
         file.sources,
         _measured(file.content, called),
         pages,
+        copying_spans,
+        copying_origins,
     )
+
+
+def _spans_of(
+    file: File, section: str, names: Mapping[str, tuple[str, dict[str, Decimal]]], cells: Any
+) -> tuple[dict[str, Span], dict[str, Origin]]:
+    """The costs of a table and their origins."""
+    spans, origins = {}, {}
+    for name, cell in cells.items():
+        where = f"{file.called}: {section}.{name}"
+        spans[name] = _read_span(names[name][1], cell, where)
+        origins[name] = read_origin(cell, file.sources, where, PlatformError)
+    return spans, origins
 
 
 def page_name(size: int) -> str:
@@ -344,12 +366,8 @@ def _larger_pages(file: File, origins: dict[str, Origin]) -> dict[int, dict[str,
                 "such as 2MiB"
             )
         check_known_keys(cells, OF_A_PAGE, where, PlatformError)
-        pages[size] = {}
-        for name, cell in cells.items():
-            pages[size][name] = _read_span(REGISTRATION_COSTS[name][1], cell, f"{where}.{name}")
-            origins[f"{name} of {page_name(size)}"] = read_origin(
-                cell, file.sources, f"{where}.{name}", PlatformError
-            )
+        pages[size], found = _spans_of(file, f"pages.{key}", REGISTRATION_COSTS, cells)
+        origins |= {f"{name} of {page_name(size)}": origin for name, origin in found.items()}
     return pages
 
 
@@ -559,6 +577,10 @@ REGISTRATION_COSTS: Known = {
 }
 
 
+COPYING: Known = {
+    "start": ("a copy into memory that is registered, whatever its size", IN_US),
+    "bytes": ("the copying of memory that is there", MS_PER_GIB),
+}
 OF_A_PAGE = ("fault", "pin", "entry", "deregister_entry")
 
 
@@ -602,17 +624,22 @@ def registration_file(costs: RegistrationCosts) -> str:
     lines = [f"title = {_text(costs.title)}", f"description = {_text(costs.description)}"]
     if costs.limits.limits:
         lines.append(f"limits = {_text(costs.limits.name)}")
-    tables = {"": costs.costs} | {page_name(size): page for size, page in costs.pages.items()}
-    for page, spans in tables.items():
-        lines += ["", f"[pages.{page}]" if page else "[costs]"]
+    tables = [("costs", costs.costs, costs.origins, REGISTRATION_COSTS)]
+    for size, spans in costs.pages.items():
+        origins = {name: costs.origins[f"{name} of {page_name(size)}"] for name in spans}
+        tables.append((f"pages.{page_name(size)}", spans, origins, REGISTRATION_COSTS))
+    if costs.copying:
+        tables.append(("copying", costs.copying, costs.copying_origins, COPYING))
+    for section, spans, origins, known in tables:
+        lines += ["", f"[{section}]"]
         for name, span in spans.items():
-            unit, factor = next(iter(REGISTRATION_COSTS[name][1].items()))
+            unit, factor = next(iter(known[name][1].items()))
             low, high = (f"{end / float(factor):.6g}" for end in span)
             value = low if low == high else f"[{low}, {high}]"
-            origin = costs.origins[f"{name} of {page}" if page else name]
             lines.append(
                 f'{name} = {{ value = {value}, unit = "{unit}", '
-                f'evidence = "{origin.evidence.value}", source = {_text(origin.source)} }}'
+                f'evidence = "{origins[name].evidence.value}", '
+                f"source = {_text(origins[name].source)} }}"
             )
     if costs.measured:
         lines += ["", "[measured]", *(f"{key} = {most}" for key, most in costs.measured.items())]

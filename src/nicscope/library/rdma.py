@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         ShownPlans,
         ShownRegionSizes,
         ShownRegistrations,
+        ShownThresholds,
     )
 
 
@@ -501,6 +502,42 @@ def register(
     )
     every = [pool for each, sizes in lists.items() for pool in pools(sizes, *ways, each)]
     return ShownRegistrations(register_all(every, load_registration_costs(costs)), repeat)
+
+
+@command(
+    "nicscope rdma copy",
+    "nicscope rdma copy --page 4K,2M --reuse 1..1024 --nics 8",
+    "nicscope rdma copy --costs mine/registration.toml",
+    words="rdma copy",
+    out="Folder for results.json and thresholds.parquet.",
+)
+def copy(
+    repeat: list[str],
+    /,
+    *,
+    page: Annotated[
+        Text, Option("BYTES,...", "The host's pages.", ("--page-size", "--page"))
+    ] = "4K,2M",
+    reuse: Annotated[
+        Text, Option(NUMBERS, "Transfers from a buffer for each time that it is registered.")
+    ] = "1,10,100",
+    nics: Annotated[Text, Option("N,...", "NICs at which a buffer is registered.")] = "1",
+    costs: Registering = "connectx",
+) -> ShownThresholds:
+    """Show below which size copying is cheaper than registering.
+
+    Copying is into memory that is registered already (bcopy), registering is of the buffer itself
+    (zcopy).
+    """
+    from nicscope.config.costs import load_registration_costs
+    from nicscope.reports.registration import ShownThresholds
+    from nicscope.studies.registering import MOST_REUSE, thresholds
+    from nicscope.studies.sources import numbers
+
+    sizes = [some_bytes("--page", each) for each in page.split(",")]
+    times = numbers("--reuse", reuse, MOST_REUSE)
+    many = [_number("--nics", each) for each in nics.split(",")]
+    return ShownThresholds(thresholds(sizes, times, many, load_registration_costs(costs)), repeat)
 
 
 def _number(option: str, text: str) -> int:

@@ -403,6 +403,10 @@ def costs_of(
         origins[f"pin of {page_name(huge_pin.each_bytes)}"] = Origin(
             Evidence.MEASURED, f"{source}; mlock of huge pages that are there; no IOMMU is asked"
         )
+    copying, copying_origins = dict(nic.copying), dict(nic.copying_origins)
+    if copying and (copied := measured.get("copy")):
+        copying["bytes"] = Span(*(end / PAGE * GIB for end in copied.span))
+        copying_origins["bytes"] = Origin(Evidence.MEASURED, f"{source}; memory that is there")
     absent = {}
     for name in taken:
         if name in nic.costs:
@@ -420,6 +424,8 @@ def costs_of(
         sources=nic.sources,
         measured={"page": PAGE},
         pages=pages,
+        copying=copying,
+        copying_origins=copying_origins,
     )
 
 

@@ -231,6 +231,7 @@ RUNS = (
         " --out {out:results}"
     ),
     Run("rdma path {trace} --iommu off,strict --costs {path} --out {out:results}"),
+    Run("rdma path {trace} --iommu ats --ordering relaxed,strict --costs {path}"),
     Run("rdma cache {trace} --entries 4..16 --costs {costs} --out {out:results}"),
     Run("rdma connections --qps 2 --threads 2 --outstanding 2 --nic {nic} --out {out:results}"),
     Run("rdma connections --qps 2 --threads 2 --outstanding 2 --outstanding-sum 3 --nic {nic}"),

@@ -200,6 +200,21 @@ def test_12_what_larger_pages_save_when_registering(asked, tmp_path, capsys):
         assert (large["extrapolated"], "Extrapolated" in told) == ([], False)
 
 
+def test_14_what_relaxed_ordering_and_ats_change(asked, trace):
+    told, found = asked(
+        "rdma path --iommu strict,ats --atc 1,64 --page-size 4KiB --walks 1 --ordering strict",
+        trace,
+    )
+    strict, one, many = found["paths"]
+    # 1,024 buffers in two pages, one behind the other: each page is asked for once.
+    assert strict["counts"]["lookups"] == 1024
+    assert one["counts"]["lookups"] == many["counts"]["lookups"] == 2
+    assert many["allows_gbits"]["IOMMU"][0] > strict["allows_gbits"]["IOMMU"][0]
+    assert found["evidence"]["translation_request"]["evidence"] == "assumed"
+    assert "64 that the NIC keeps (ATS)" in told or "1 that the NIC keeps (ATS)" in told
+    assert "ordering" not in many["allows_gbits"]  # the NIC reads the memory of all of them
+
+
 def test_13_below_which_size_to_copy(asked):
     told, found = asked("rdma copy --page 4K,2M --reuse 1,10")
     assert "Copy below 141.2 KiB and register from 600.7 KiB on" in told

@@ -67,6 +67,8 @@ QUESTIONS = [
     ("path", {"walk_cache": 0}, "--walk-cache", "powers of two"),
     ("path", {"walks": "none"}, "--walks", "from 1"),
     ("path", {"pcie": "gen6"}, "--pcie", "'gen6'"),
+    ("path", {"atc": "60"}, "--atc", "powers of two"),
+    ("path", {"ordering": "loose"}, "--ordering", "'loose'"),
     ("path", {"reads": 0}, "--reads", "from 1"),
     ("path", {"read_bytes": "8KiB"}, "--read-bytes", "4096"),
     ("path", {"costs": "connecty"}, "path 'connecty'", "'connectx'"),

@@ -563,6 +563,8 @@ PATH_COSTS: Known = {
         "a read of the host's memory by the NIC, until the first bytes are there",
         NS_IN_US,
     ),
+    "translation_request": ("a NIC that asks the IOMMU for a translation, by ATS", NS_IN_US),
+    "ordered": ("4 KiB that a NIC writes into memory in the order of its writes", NS_IN_US),
     **dict.fromkeys(GENERATIONS, ("4 KiB over PCIe of that generation, 16 lanes", NS_IN_US)),
 }
 REGISTRATION_COSTS: Known = {

@@ -119,6 +119,7 @@ def _count(option: str, given: Any) -> int:
     "nicscope rdma path bundled:redis_server",
     "nicscope rdma path mine.parquet --iommu strict --page-size 4KiB,2MiB --iotlb 32,64,128",
     "nicscope rdma path mine.parquet --pcie gen3,gen4,gen5 --reads 32 --json",
+    "nicscope rdma path mine.parquet --iommu strict,ats --atc 64,1024 --ordering relaxed,strict",
     words="rdma path",
     out="Folder for results.json, paths.parquet and a figure.",
 )
@@ -128,7 +129,11 @@ def path(
     trace: OneTrace,
     *,
     iommu: Annotated[
-        Text, Option("off|pt|strict,...", "The IOMMU: off, passed through, or translating.")
+        Text,
+        Option(
+            "off|pt|strict|ats,...",
+            "The IOMMU: off, passed through, or translating; ats: the NIC keeps translations too.",
+        ),
     ] = "off,pt,strict",
     page_size: Annotated[
         Text, Option("BYTES,...", "Pages of its mappings: 4KiB, 2MiB, 1GiB.")
@@ -136,7 +141,15 @@ def path(
     iotlb: Annotated[Text, Option("N,...", "Entries of its cache of translations.")] = "64",
     walk_cache: Annotated[int, Option("N", "Entries of each level of its caches of tables.")] = 32,
     walks: Annotated[Text, Option("N,...", "Walks that it carries out at once.")] = "1,4",
+    atc: Annotated[Text, Option("N,...", "Translations that the NIC keeps, with ats.")] = "64",
     pcie: Annotated[Text, Option("gen3|gen4|gen5,...", "PCIe, of 16 lanes.")] = "gen4",
+    ordering: Annotated[
+        Text,
+        Option(
+            "relaxed|strict,...",
+            "Whether PCIe may reorder what the NIC writes into memory (relaxed ordering).",
+        ),
+    ] = "relaxed",
     reads: Annotated[
         int | None, Option("N", "Reads of memory that the NIC has under way; default any.")
     ] = None,
@@ -145,12 +158,12 @@ def path(
         Text, Option("NAME|FILE", "What the path costs.", offers="paths")
     ] = "connectx",
 ) -> ShownPaths:
-    """Show whether PCIe, the IOMMU or outstanding reads limit a NIC."""
+    """Show whether PCIe, the IOMMU, ordering or reads limit a NIC."""
     from nicscope.config.costs import load_path_costs
     from nicscope.reports.rates import ShownPaths
     from nicscope.studies.rates import entries, hosts, measure_paths, window
 
-    tried = hosts(iommu, page_size, iotlb, walks, pcie)
+    tried = hosts(iommu, page_size, iotlb, walks, pcie, atc, ordering)
     cached = entries("--walk-cache", str(walk_cache))
     under_way = window(reads, read_bytes)
     priced = load_path_costs(costs)

@@ -17,7 +17,7 @@ from nicscope.reports.wording import (
     significant,
     whole,
 )
-from nicscope.studies.rates import BOUNDS, COMMON, ENOUGH, EQUAL, best_of, cliff_of
+from nicscope.studies.rates import BOUNDS, COMMON, ENOUGH, EQUAL, RELAXED, best_of, cliff_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -403,13 +403,20 @@ COUNTERS = {
     "Used BW (Neo-Host)",
     "IOMMU": "IOTLB misses (pcm-iio), PCIe Avg Latency and Back Pressure from Internal MMU "
     "(Neo-Host)",
+    "ordering": "outbound_pci_stalled_wr (ethtool -S); ib_write_bw with and without "
+    "--disable_pcie_relaxed",
     "window": "outbound_pci_stalled_rd (ethtool -S), Read Stalled due to No Read Engines "
     "(Neo-Host)",
 }
-_PARTS = {"PCIe": "PCIe", "IOMMU": "the IOMMU", "window": "the window of reads"}
+_PARTS = {
+    "PCIe": "PCIe",
+    "IOMMU": "the IOMMU",
+    "ordering": "the order of writes",
+    "window": "the window of reads",
+}
 _NODES = (
-    "Not judged, for no facts that carry it: the NUMA node and relaxed ordering. On the machine: "
-    "numactl and the NIC's numa_node; 21 to 124 GB/s were measured with wrong ones."
+    "Not judged, for no facts that carry it: the NUMA node. On the machine: numactl and the NIC's "
+    "numa_node; 21 to 124 GB/s were measured with wrong ones."
 )
 
 
@@ -452,7 +459,7 @@ class ShownPaths(Report):
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each path."""
-        counts = ("pieces", "misses", "reads")
+        counts = ("pieces", "lookups", "misses", "reads")
         rows = []
         for each in self.found.found:
             row: dict[str, Any] = {
@@ -460,7 +467,9 @@ class ShownPaths(Report):
                 "page_size_bytes": each.host.page,
                 "iotlb_entries": each.host.iotlb,
                 "walks_at_once": each.host.walks,
+                "atc_entries": each.host.atc,
                 "pcie": each.host.pcie,
+                "write_ordering": each.host.ordering,
                 "bound": each.bound,
             }
             for name in counts:
@@ -471,7 +480,7 @@ class ShownPaths(Report):
             mapped = each.each_mapped_us or (None, None)
             row["each_mapped_us_low"], row["each_mapped_us_high"] = mapped
             rows.append(row)
-        yield "paths", table_of_rows(rows, words=("iommu", "pcie", "bound"))
+        yield "paths", table_of_rows(rows, words=("iommu", "pcie", "write_ordering", "bound"))
 
 
 def path_rows(found: PathReport) -> Rows:
@@ -481,25 +490,42 @@ def path_rows(found: PathReport) -> Rows:
         "page": lambda one: "" if one.host.page is None else byte_size(one.host.page),
         "IOTLB": lambda one: "" if one.host.iotlb is None else str(one.host.iotlb),
         "walks": lambda one: "" if one.host.walks is None else str(one.host.walks),
+        "ATC": lambda one: "" if one.host.atc is None else str(one.host.atc),
         "PCIe": lambda one: one.host.pcie,
+        "writes": lambda one: one.host.ordering,
+        "asked": _asked,
         "missed": _missed,
         "reads/4 KiB": _reads,
         "PCIe allows": lambda one: between(*one.allows["PCIe"]),
         "IOMMU allows": lambda one: between(*one.allows["IOMMU"]) if one.counts else "",
+        "ordering allows": lambda one: (
+            between(*one.allows["ordering"]) if "ordering" in one.allows else ""
+        ),
         "window allows": lambda one: between(*one.allows["window"]),
         "bound": lambda one: one.bound,
         "us if mapped": lambda one: between(*one.each_mapped_us) if one.each_mapped_us else "",
     }
-    if any("window" not in one.allows for one in found.found):
+    every = found.found
+    if any("window" not in one.allows for one in every):
         del columns["window allows"]
+    if all(one.host.ordering == RELAXED for one in every):
+        del columns["ordering allows"], columns["writes"]
+    if all(one.host.atc is None for one in every):
+        del columns["ATC"], columns["asked"]
     return rows_of(
         "Gb/s",
-        found.found,
+        every,
         columns,
-        words=("IOMMU", "page", "PCIe", "bound"),
-        key=5,
-        least=("missed", "us if mapped"),
+        words=("IOMMU", "page", "PCIe", "writes", "bound"),
+        key=5 + ("ATC" in columns) + ("writes" in columns),
+        least=("asked", "missed", "us if mapped"),
     )
+
+
+def _asked(one: Path) -> str:
+    if one.counts is None:
+        return ""
+    return f"{per_hundred(100 * one.counts['lookups'] / one.counts['pieces'])} %"
 
 
 def _missed(one: Path) -> str:
@@ -514,17 +540,24 @@ def _reads(one: Path) -> str:
 
 def host_name(host: Host) -> str:
     """A short name of a path configuration."""
+    ordered = "" if host.ordering == RELAXED else ", in order"
     if host.page is None:
-        return f"{host.mode}, {host.pcie}"
+        return f"{host.mode}, {host.pcie}{ordered}"
     walks = in_words(host.walks or 1, "walk")
-    return f"{host.mode}, {byte_size(host.page)}, {host.iotlb} entries, {walks}, {host.pcie}"
+    own = "" if host.atc is None else f" and {host.atc}"
+    return (
+        f"{host.mode}, {byte_size(host.page)}, {host.iotlb}{own} entries, {walks}, {host.pcie}"
+        f"{ordered}"
+    )
 
 
 def _host_in_words(host: Host) -> str:
+    on = f"on PCIe {host.pcie}" + (", writes in order" if host.ordering != RELAXED else "")
     if host.page is None:
         named = {"off": "the IOMMU off", "pt": "the IOMMU passed through"}[host.mode]
-        return f"{named} on PCIe {host.pcie}"
+        return f"{named} {on}"
+    own = "" if host.atc is None else f" and {host.atc} that the NIC keeps (ATS)"
     return (
-        f"the IOMMU translating pages of {byte_size(host.page)} with {host.iotlb} entries, "
-        f"{in_words(host.walks or 1, 'walk')} at once, on PCIe {host.pcie}"
+        f"the IOMMU translating pages of {byte_size(host.page)} with {host.iotlb} entries{own}, "
+        f"{in_words(host.walks or 1, 'walk')} at once, {on}"
     )

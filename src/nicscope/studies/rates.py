@@ -471,8 +471,10 @@ def _transfer(through: Through, counts: DescriptorCounts, reads: int, nic: NicCo
     return Transfer(through, moved, counts.smallest, counts.largest, sizes, bounds)
 
 
-MODES = ("off", "pt", "strict")
-TRANSLATING = "strict"
+MODES = ("off", "pt", "strict", "ats")
+ATS = "ats"
+TRANSLATING = ("strict", ATS)
+RELAXED, ORDERED = "relaxed", "strict"
 PAGES = (1 << 12, 1 << 21, 1 << 30)
 PIECE = 4096  # bytes
 MOST_ENTRIES = 1 << 20
@@ -487,12 +489,9 @@ class Host(NamedTuple):
     page: int | None  # bytes of the mapping's; None where nothing is translated
     iotlb: int | None  # entries
     walks: int | None  # at once
+    atc: int | None  # entries of the NIC's own cache; None where it has none
     pcie: str
-
-    @property
-    def translates(self) -> bool:
-        """Whether the NIC's accesses are translated by the IOMMU."""
-        return self.mode == TRANSLATING
+    ordering: str  # of the NIC's writes into memory
 
 
 class Window(NamedTuple):
@@ -532,7 +531,9 @@ class Path(NamedTuple):
             "page_size": self.host.page,
             "iotlb_entries": self.host.iotlb,
             "walks_at_once": self.host.walks,
+            "atc_entries": self.host.atc,
             "pcie": self.host.pcie,
+            "ordering": self.host.ordering,
             "counts": self.counts,
             "reads_per_piece": self.reads_per_piece,
             "allows_gbits": {name: list(span) for name, span in self.allows.items()},
@@ -560,24 +561,34 @@ class PathReport(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def hosts(iommu: str, page: str, iotlb: str, walks: str, pcie: str) -> list[Host]:
+def hosts(
+    iommu: str, page: str, iotlb: str, walks: str, pcie: str, atc: str, ordering: str
+) -> list[Host]:
     """Parse the options into configurations.  Errors: ``StudyError`` naming the option."""
-    found = []
-    for mode, generation in product(iommu.split(","), pcie.split(",")):
-        if mode not in MODES:
-            raise StudyError(f"--iommu: no {mode!r}{did_you_mean(mode, MODES)}")
-        if generation not in GENERATIONS:
-            raise StudyError(f"--pcie: no {generation!r}{did_you_mean(generation, GENERATIONS)}")
-        setups = product(
+    for option, text, known in (
+        ("--iommu", iommu, MODES),
+        ("--pcie", pcie, GENERATIONS),
+        ("--ordering", ordering, (RELAXED, ORDERED)),
+    ):
+        for name in text.split(","):
+            if name not in known:
+                raise StudyError(f"{option}: no {name!r}{did_you_mean(name, known)}")
+    setups = [
+        *product(
             [page_bytes(each) for each in page.split(",")],
             [entries("--iotlb", each) for each in iotlb.split(",")],
             [_at_once("--walks", each) for each in walks.split(",")],
         )
-        if mode == TRANSLATING:
-            found += [Host(mode, *setup, generation) for setup in setups]
-        else:
-            found.append(Host(mode, None, None, None, generation))
-    return found
+    ]
+    own = [entries("--atc", each) for each in atc.split(",")]
+    return [
+        Host(mode, mapped, cached, at_once, kept, generation, order)
+        for mode, generation, order in product(
+            iommu.split(","), pcie.split(","), ordering.split(",")
+        )
+        for mapped, cached, at_once in (setups if mode in TRANSLATING else [(None, None, None)])
+        for kept in (own if mode == ATS else [None])
+    ]
 
 
 def page_bytes(text: str) -> int:
@@ -623,45 +634,64 @@ def measure_paths(
 ) -> PathReport:
     """Run every request's pages through each IOMMU; ``watch`` counts rows."""
     setups = {
-        (host.page, host.iotlb): Translating(host.page, host.iotlb, walk_cache)
+        (host.page, host.iotlb, host.atc): Translating(
+            host.page, host.iotlb, walk_cache, host.atc or 0
+        )
         for host in tried
         if host.page is not None and host.iotlb is not None
     }
     replay = IommuReplay([*setups.values()])
     nodes: set[int] = set()
-    rows = 0
+    rows = byte_count = written = 0
     for batch in RowsDone(watch, trace.rows).through(trace):
         replay.feed(batch)
+        byte_count += int(batch.length.sum())
+        written += int(batch.length[batch.receive != 0].sum())
         nodes.update(set(batch.node.tolist()) - nodes)
         rows += len(batch.length)
-    counted: dict[tuple[int | None, int | None], dict[str, int]] = dict(
+    counted: dict[tuple[int | None, ...], dict[str, int]] = dict(
         zip(setups, replay.counts(), strict=True)
     )
+    share = written / max(byte_count, 1)
     return PathReport(
         trace=extent_of(trace, rows, len(nodes)),
         walk_cache=walk_cache,
-        found=[_path(host, counted.get((host.page, host.iotlb)), reads, costs) for host in tried],
+        found=[
+            _path(host, counted.get((host.page, host.iotlb, host.atc)), reads, costs, share)
+            for host in tried
+        ],
         costs=costs,
     )
 
 
 def _path(
-    host: Host, counts: Mapping[str, int] | None, reads: Window | None, costs: RangedCosts
+    host: Host,
+    counts: Mapping[str, int] | None,
+    reads: Window | None,
+    costs: RangedCosts,
+    written: float,
 ) -> Path:
+    """``written``: the share of all bytes that the NIC writes into memory."""
     allows = {"PCIe": _rate(PIECE, costs.each(host.pcie))}
     each_mapped = None
     if counts is not None:
         allows["IOMMU"] = _iommu_rate(host, counts, costs)
         each_mapped = Span(*(costs.each("map")[end] + costs.each("unmap")[end] for end in (0, 1)))
+    if host.ordering == ORDERED and written:
+        allows["ordering"] = _rate(PIECE, Span(*(end * written for end in costs.each("ordered"))))
     if reads is not None:
         allows["window"] = _rate(reads.reads * reads.byte_count, costs.each("dma_read"))
     return Path(host, None if counts is None else dict(counts), allows, each_mapped)
 
 
 def _iommu_rate(host: Host, counts: Mapping[str, int], costs: RangedCosts) -> Span:
-    """T = p / (l0 + M lm) over the whole trace, times the concurrent walks."""
+    """T = p / (l0 + M lm) over the whole trace, times the concurrent walks.
+
+    What the NIC has translated itself passes; what it has not it asks for first.
+    """
+    asked = [costs.each("translation_request")[end] if host.atc else 0.0 for end in (0, 1)]
     ends = [
-        counts["pieces"] * costs.each("access")[end]
+        counts["lookups"] * (costs.each("access")[end] + asked[end])
         + counts["reads"] * costs.each("walk_read")[end]
         for end in (0, 1)
     ]

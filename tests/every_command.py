@@ -231,10 +231,13 @@ RUNS = (
         " --out {out:results}"
     ),
     Run("rdma path {trace} --iommu off,strict --costs {path} --out {out:results}"),
+    Run("rdma path {trace} --iommu ats --ordering relaxed,strict --costs {path}"),
     Run("rdma cache {trace} --entries 4..16 --costs {costs} --out {out:results}"),
     Run("rdma connections --qps 2 --threads 2 --outstanding 2 --nic {nic} --out {out:results}"),
+    Run("rdma connections --qps 2 --threads 2 --outstanding 2 --outstanding-sum 3 --nic {nic}"),
     Run("rdma descriptors {trace} --nic {nic} --out {out:results}"),
     Run("rdma register 1TiB --costs {costs} --out {out:results}", silent="multiplies"),
+    Run("rdma copy --costs {costs} --out {out:results}", silent="divides"),
     Run("rdma register --regions {sizes}", silent="multiplies"),
     Run("rdma plan --pool 1GiB --limits {limits},mooncake --out {out:results}", silent="divides"),
     Run("rdma explain --mr 24GiB --hypothesis {ksm},table --out {out:results}", "compares"),

@@ -93,6 +93,10 @@ READERS = {
         lambda t, _: ns.rdma.register("1GiB", page=t).found.found[0].pool.page,
         1 << 30,
     ),
+    "rdma copy --page": (
+        lambda t, _: ns.rdma.copy(page=t).found.found[0].page,
+        1 << 30,
+    ),
     "rdma explain --mr": (lambda t, _: ns.rdma.explain(t).found.byte_count, 1 << 40),
     "rdma explain --page-size": (
         lambda t, _: ns.rdma.explain("1GiB", page_size=t).found.asked[0].page,

@@ -31,7 +31,18 @@ def draw(count, slots):
     return int(place_of(count, 17, slots))
 
 
-def both(costs, threads, pairs, outstanding, registers, contexts, requests, replacement, ends):
+def both(
+    costs,
+    threads,
+    pairs,
+    outstanding,
+    registers,
+    contexts,
+    requests,
+    replacement,
+    ends,
+    budget=None,
+):
     traffic = new_traffic(
         costs,
         threads,
@@ -41,6 +52,7 @@ def both(costs, threads, pairs, outstanding, registers, contexts, requests, repl
         contexts,
         requests,
         replacement,
+        budget,
     )
     run_traffic(traffic, ends)
     twin = Nic(
@@ -52,6 +64,7 @@ def both(costs, threads, pairs, outstanding, registers, contexts, requests, repl
         contexts,
         requests,
         draw if replacement == RANDOM else None,
+        budget,
     )
     twin.run(ends)
     return traffic.counts[0], twin
@@ -76,12 +89,13 @@ WORLDS = st.tuples(
     st.integers(0, 8),
     st.sampled_from((LRU, RANDOM)),
     st.integers(1, 60),
+    st.none() | st.integers(1, 12),
 )
 
 
 @given(WORLDS)
-@example((PLAIN, 5, 3, 4, (1, 2), 2, 6, RANDOM, 60))
-@example(({**PLAIN, "window": 1}, 3, 1, 4, None, 1, 5, LRU, 40))
+@example((PLAIN, 5, 3, 4, (1, 2), 2, 6, RANDOM, 60, 7))
+@example(({**PLAIN, "window": 1}, 3, 1, 4, None, 1, 5, LRU, 40, None))
 def test_it_counts_and_times_what_a_plain_list_does(world):
     counts, twin = both(*world)
 
@@ -123,3 +137,24 @@ def test_a_window_of_reads_bounds_a_queue_pair_by_its_round_trip(window):
 
     rounds = 640 / window
     assert traffic.counts[0].now_ps == pytest.approx(rounds * 100_000, rel=0.02)
+
+
+def test_a_budget_bounds_what_all_threads_have_outstanding_together():
+    def under(budget):
+        return new_traffic(PLAIN, 6, 12, 8, None, 12, 48, LRU, budget)
+
+    def outstanding(budget):
+        traffic = under(budget)
+        most = 0
+        for ends in range(1, 200):
+            run_traffic(traffic, ends)
+            # Each is posted, fetched, or on its way.
+            rings = (traffic.posts, traffic.fetched, traffic.answers)
+            most = max(most, sum(int(ring.state[1]) for ring in rings))
+        return most
+
+    assert outstanding(48) > 20
+    assert outstanding(20) <= 20
+    alone = under(1)
+    run_traffic(alone, 100)
+    assert alone.counts[0].now_ps > 100 * (40 + 5 + 400 + 9 + 1_400)  # one after the other

@@ -1,6 +1,6 @@
 """Threads that post to one NIC, with lists and dictionaries: the twin of ``drivers.simulate``."""
 
-POST, LOCKED, RUNG, WAIT, TAKE = "post", "locked", "rung", "wait", "take"
+POST, CREDITED, LOCKED, RUNG, WAIT, TAKE = "post", "credited", "locked", "rung", "wait", "take"
 
 
 class Kept:
@@ -47,7 +47,9 @@ class Kept:
 class Nic:
     """The whole: ``costs`` by name, in ps; ``registers`` None, or (own, shared)."""
 
-    def __init__(self, costs, threads, pairs, outstanding, registers, contexts, requests, draw):
+    def __init__(
+        self, costs, threads, pairs, outstanding, registers, contexts, requests, draw, budget=None
+    ):
         self.costs = costs
         self.threads = [
             {"stage": POST, "at": costs["post_ps"], "posted": 0, "done": 0, "turns": 0}
@@ -59,6 +61,8 @@ class Nic:
         self.locks = {}  # name: [free at, holder, those who are at it]
         self.posts, self.fetched, self.answers = [], [], []  # (arrival, operation)
         self.fetch_free = self.execute_free = self.now = 0
+        self.credits = threads * outstanding if budget is None else budget
+        self.starved = []  # threads, the one that has waited longest first
         self.on_way = [0] * pairs
         self.held_back = [[] for _ in range(pairs)]  # (since, operation)
         self.pair_of, self.began = {}, {}
@@ -121,7 +125,11 @@ class Nic:
     def move(self, number):
         one = self.threads[number]
         operation = number * self.outstanding + one["posted"]
-        if one["stage"] == POST:
+        if one["stage"] == POST and not self.credits:
+            one["stage"], one["at"] = CREDITED, None
+            self.starved.append(number)
+        elif one["stage"] in (POST, CREDITED):
+            self.credits -= one["stage"] == POST
             own = self.pairs_of(number)
             pair = self.pair_of[operation] = own[one["turns"] % len(own)]
             one["turns"] += 1
@@ -203,6 +211,10 @@ class Nic:
         end = self.execute_free = self.now + takes
         self.counts["operations"] += 1
         self.counts["nic_ps"] += end - self.began[operation]
+        if self.starved:
+            self.threads[self.starved.pop(0)]["at"] = end
+        else:
+            self.credits += 1
         one = self.threads[operation // self.outstanding]
         one["done"] += 1
         self.look(one, end)

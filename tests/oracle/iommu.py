@@ -1,4 +1,4 @@
-"""An IOMMU in ordered dictionaries: IOTLB and walk caches that forget the least recently used.
+"""An IOMMU in ordered dictionaries, and a device's own cache: all forget the least recently used.
 
 Written from ``docs/path.md``.
 """
@@ -26,8 +26,9 @@ class Lru:
 
 
 class Twin:
-    def __init__(self, page, iotlb, walk_cache):
+    def __init__(self, page, iotlb, walk_cache, device=0):
         self.page = page
+        self.device = Lru(device) if device else None
         self.iotlb = Lru(iotlb)
         levels = {4096: 4, 4096 * FANOUT: 3, 4096 * FANOUT**2: 2}[page]
         self.above = [Lru(walk_cache) for _ in range(levels - 1)]
@@ -41,6 +42,9 @@ class Twin:
             self.piece(process, piece * 4096 // self.page)
 
     def piece(self, process, page):
+        if self.device is not None and self.device.has((process, page)):
+            return
+        self.counts["lookups"] += 1
         if self.iotlb.has((process, page)):
             return
         self.counts["misses"] += 1

@@ -28,8 +28,9 @@ REQUESTS = st.lists(
     st.sampled_from((1 << 12, 1 << 21, 1 << 30)),
     st.sampled_from((1, 2, 8, 32)),
     st.sampled_from((1, 2, 32)),
+    st.sampled_from((0, 1, 4)),
 )
-def test_it_misses_and_reads_what_the_twin_does(requests, page, iotlb, walk_cache):
+def test_it_misses_and_reads_what_the_twin_does(requests, page, iotlb, walk_cache, device):
     node, pid, address, length = (np.array(column) for column in zip(*requests, strict=True))
     batch = SimpleNamespace(
         node=node.astype(np.int32),
@@ -38,11 +39,11 @@ def test_it_misses_and_reads_what_the_twin_does(requests, page, iotlb, walk_cach
         address=address.astype(np.uint64),
         length=length.astype(np.uint32),
     )
-    replay = IommuReplay([Translating(page, iotlb, walk_cache)])
+    replay = IommuReplay([Translating(page, iotlb, walk_cache, device)])
     replay.feed(batch)
     [found] = replay.counts()
 
-    twins = [Twin(page, iotlb, walk_cache) for _ in range(2)]
+    twins = [Twin(page, iotlb, walk_cache, device) for _ in range(2)]
     for node, pid, address, length in requests:
         twins[node].access(pid, address, length)
 

@@ -116,6 +116,7 @@ def test_pages_of_two_sizes_tell_fault_and_zeroing_apart():
             "touch": measured("touch", 0.9096, 4096),
             "touch huge": measured("touch huge", 210.2152, 2 * MIB),
             "pin": measured("pin", 0.05, 4096),
+            "pin huge": measured("pin huge", 6.0, 2 * MIB),
         },
         load_registration_costs("connectx"),
         "a machine",
@@ -124,6 +125,8 @@ def test_pages_of_two_sizes_tell_fault_and_zeroing_apart():
     assert found.each("fault") == pytest.approx(Span(0.5, 0.5))
     assert found.each("zero").low == pytest.approx((1 << 30) / 10_000)
     assert found.each("pin") == Span(0.05, 0.05)
+    assert found.each("pin", 2 * MIB) == Span(6.0, 6.0)
+    assert found.each("pin", 1 << 30) == Span(6.0, 512 * 6.0)
 
 
 @given(low=st.floats(0, 1e5), more=st.floats(0, 1e5), name=st.sampled_from(registration_names()))
@@ -131,6 +134,9 @@ def test_costs_written_to_a_file_are_read_again(tmp_path_factory, low, more, nam
     costs = load_registration_costs(name)
     key = next(iter(costs.costs))
     costs.costs[key] = Span(low, low + more)
+    if "pin" in costs.costs:
+        costs.pages[2 * MIB] = {"pin": Span(low, low + more)}
+        costs.origins["pin of 2MiB"] = costs.origins["pin"]
     path = tmp_path_factory.mktemp("costs") / "again.toml"
 
     path.write_text(registration_file(costs))
@@ -139,6 +145,9 @@ def test_costs_written_to_a_file_are_read_again(tmp_path_factory, low, more, nam
     assert again.origins == costs.origins
     assert again.not_applicable == costs.not_applicable
     assert again.limits == costs.limits
+    assert again.pages.keys() == costs.pages.keys()
+    assert again.copying == costs.copying
+    assert again.copying_origins == costs.copying_origins
     for each, span in costs.costs.items():
         assert again.each(each) == pytest.approx(span, rel=1e-5)
 

@@ -11,6 +11,7 @@ import pytest
 
 import nicscope as ns
 from flow_samples import asked
+from nicscope.config import toml_files
 from nicscope.config.costs import load_nic_costs, load_registration_costs
 from nicscope.errors import NicscopeError, PlatformError
 from nicscope.studies.latency import ask as latency
@@ -31,6 +32,7 @@ STUDIES = {
     "register of no size": ns.rdma.register,
     "register of some": partial(ns.rdma.register, "some"),
     "register of much": partial(ns.rdma.register, "2000TiB"),
+    "copy": ns.rdma.copy,
     "calibrate-host": ns.rdma.calibrate,
     "verbs lat": ns.verbs_latency,
     "verbs bw": ns.verbs_bandwidth,
@@ -65,11 +67,14 @@ QUESTIONS = [
     ("path", {"walk_cache": 0}, "--walk-cache", "powers of two"),
     ("path", {"walks": "none"}, "--walks", "from 1"),
     ("path", {"pcie": "gen6"}, "--pcie", "'gen6'"),
+    ("path", {"atc": "60"}, "--atc", "powers of two"),
+    ("path", {"ordering": "loose"}, "--ordering", "'loose'"),
     ("path", {"reads": 0}, "--reads", "from 1"),
     ("path", {"read_bytes": "8KiB"}, "--read-bytes", "4096"),
     ("path", {"costs": "connecty"}, "path 'connecty'", "'connectx'"),
     ("connections", {"qps": "0"}, "--qps", "1 to 1048576", "LOW..HIGH", "'0'"),
     ("connections", {"qps": "8..4"}, "--qps", "8", "4"),
+    ("connections", {"outstanding_sum": "0"}, "--outstanding-sum", "1 to 4194304", "'0'"),
     ("connections", {"threads": "2000"}, "--threads", "1 to 1024"),
     ("connections", {"operation": "reed"}, "--operation", "'reed'", "'read'"),
     ("connections", {"doorbells": "all"}, "--doorbells", "'all'"),
@@ -107,6 +112,10 @@ QUESTIONS = [
     ("register of much", {}, "regions", "from 1 to"),
     ("register", {"costs": "efa"}, "registration 'efa'"),
     ("register", {"cache": "range"}, "--cache", "addresses"),
+    ("copy", {"page": "3K"}, "--page", "powers of two"),
+    ("copy", {"reuse": "0"}, "--reuse", "from 1", "'0'"),
+    ("copy", {"nics": "few"}, "--nics", "whole numbers"),
+    ("copy", {"costs": "elf"}, "registration 'elf'"),
     ("calibrate-host", {"memory": "1K"}, "--memory", "4,194,304 to 1,073,741,824 bytes"),
     ("calibrate-host", {"memory": "2GiB"}, "--memory", "4,194,304"),
     ("calibrate-host", {"seconds": 0}, "--seconds", "0.1 to 60"),
@@ -241,6 +250,7 @@ def name_of(load):
 
 NANOSECONDS = 'post = { value = 3, unit = "ns"'
 STATED = 'evidence = "assumed", source = "a" }'
+REGISTERING = (toml_files.CATALOG / "registrations" / "connectx.toml").read_text()
 FILES = [
     (load_nic_costs, "", "[costs]"),
     (load_nic_costs, "[costs]\npots = 1", "'pots'", "'post'"),
@@ -257,6 +267,14 @@ FILES = [
         load_registration_costs, f'[costs]\nregion = {{ value = 3, unit = "us", {STATED}',
         "fault", "not stated",
     ),
+    (
+        load_registration_costs, f'{REGISTERING}\n[pages.3MiB]\npin = 3',
+        "pages.3MiB", "fault, pin", "2MiB",
+    ),
+    (load_registration_costs, f"{REGISTERING}\n[pages.2MiB]\nzero = 3", "pages.2MiB", "'zero'"),
+    (load_registration_costs, f"{REGISTERING}\n[pages.2MiB]\npin = 3", "pages.2MiB.pin", "table"),
+    (load_registration_costs, f"{REGISTERING}\n[copying.extra]", "'extra'", "start"),
+    (load_registration_costs, f"pages = 3\n{REGISTERING}", "pages", "tables"),
     (limits, "", "[limits]", "region_bytes", "entries"),
     (limits, "[limits]\nbytes = 1", "'bytes'"),
     (limits, "[limits]\nentries = 3", "limits.entries", "1 or more"),

@@ -95,7 +95,7 @@ def load_text(name):
 
 
 def test_the_command_prints_json_and_keeps_table_and_figure(tmp_path, capsys):
-    words = ["connections", "--qps", "2,4", "--threads", "2", "--outstanding", "4"]
+    words = ["rdma", "connections", "--qps", "2,4", "--threads", "2", "--outstanding", "4"]
 
     assert main([*words, "--json", "--out", str(tmp_path / "found")]) == 0
 
@@ -132,3 +132,32 @@ def test_costs_have_a_unit_of_time_and_counts_are_whole_numbers_or_two_of_them(
     path.write_text(load_text("connectx-6").replace(old, new))
     with refused(PlatformError, fact):
         load_nic_costs(path)
+
+
+def test_a_sum_of_outstanding_operations_is_shared_in_both_ways_where_it_does_not_suffice():
+    [enough, equal, common, few] = ns.rdma.connections(
+        qps=4, threads="2,4,8", outstanding=3, outstanding_sum=7
+    ).as_json()["runs"]
+
+    shared = [(one["threads"], one["sharing"]) for one in (enough, equal, common, few)]
+    assert shared == [(2, "enough"), (4, "equal"), (4, "common"), (8, "common")]
+    nic = load_nic_costs("connectx-6")
+    for one, like in (
+        (enough, asked(threads=2, queue_pairs=4, outstanding=3)),
+        (equal, asked(threads=4, queue_pairs=4, outstanding=1)),
+    ):
+        assert one["low"]["millions"] == measure(like, nic, 1).millions
+    # Whoever is first takes what another leaves, so more are outstanding.
+    assert equal["low"]["millions"] < common["low"]["millions"] < few["low"]["millions"]
+
+
+def test_the_answer_says_how_a_sum_is_shared_best_and_what_the_other_way_gives():
+    told = ns.rdma.connections(qps=8, threads=8, outstanding=4, outstanding_sum="8,16").summary()
+
+    assert told[0].startswith(
+        "8 queue pairs and up to 4 outstanding reads of each of 8 threads, 16 in all at most, "
+        "first come, first served, give "
+    )
+    assert told[1].startswith("Shared in equal parts it is ")
+    assert told[2].startswith("Of 8 in all best is 8 threads and 8 queue pairs, ")
+    assert "in all" not in " ".join(ns.rdma.connections(qps=8, threads=2, outstanding=4).summary())

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nicscope as ns
+from nicscope.config import toml_files
 from nicscope.config.costs import load_registration_costs
 from nicscope.errors import NicscopeError
 from nicscope.reports.printing import lines_of
@@ -32,7 +33,7 @@ def test_the_parts_are_counts_times_costs_and_add_up():
     for end in (0, 1):
 
         def each(name, end=end):
-            return costs.each(name)[end] * 1e-6
+            return costs.each(name, 2 << 20)[end] * 1e-6
 
         expected = {
             "regions": 8 * 4 * each("region"),
@@ -173,6 +174,30 @@ def test_more_threads_never_take_longer_and_more_nics_never_less(nics, threads, 
         least = 1 - 1e-12  # of sums in another order
         assert took(nics, threads)[end] * least <= took(nics, max(1, threads // 2))[end]
         assert took(max(1, nics // 2), threads)[end] * least <= took(nics, threads)[end]
+
+
+def test_a_larger_page_has_its_own_price_where_the_file_has_one(tmp_path):
+    text = (toml_files.CATALOG / "registrations" / "connectx.toml").read_text()
+    pin = 'value = [3, 5], unit = "us", evidence = "assumed", source = "assumed: here" }'
+    path = tmp_path / "mine.toml"
+    path.write_text(text.replace("[measured]", f"[pages.2MiB]\npin = {{ {pin}\n\n[measured]"))
+
+    found = ns.rdma.register("1GiB", page="4K,64K,2M,1G", touched="yes", costs=str(path))
+
+    pinning = [one["parts_s"]["pinning"] for one in found.as_json()["registrations"]]
+    # A page of 4 KiB takes 0.047 to 0.052 us; up to 16 of them are in one of 64 KiB.
+    small = [(1 << 18) * 0.047e-6, (1 << 18) * 0.052e-6]
+    assert pinning == [
+        pytest.approx(small),
+        pytest.approx([small[0] / 16, small[1]]),
+        pytest.approx([512 * 3e-6, 512 * 5e-6]),
+        pytest.approx([3e-6, 512 * 5e-6]),
+    ]
+    rows = found.as_json()["registrations"]
+    assert [one["extrapolated"] for one in rows] == [[], ["page"], [], ["page"]]
+    assert found.as_json()["evidence"]["pin of 2MiB"]["evidence"] == "assumed"
+    entering = [one["parts_s"]["NICs"][1] * 1e6 for one in rows]  # by entries, whatever they map
+    assert entering == pytest.approx([0.35 * pages for pages in (1 << 18, 1 << 14, 512, 1)])
 
 
 def test_beyond_what_was_measured_the_high_end_gains_nothing_and_that_is_told():

@@ -160,6 +160,43 @@ def test_the_iommu_allows_what_the_formula_says_of_the_twins_counts():
     assert one["reads_per_piece"] == pytest.approx(twin.counts["reads"] / 480)
 
 
+def test_a_nic_that_keeps_translations_asks_the_iommu_for_the_others_alone():
+    twin = Twin(PAGE, 64, 32, device=128)
+    for address, length in RING:
+        twin.access(7, address, length)
+
+    few, many = found(table(RING), iommu="ats", page_size="4KiB", walks=1, atc="64,128")
+
+    assert many["counts"] == dict(twin.counts)
+    assert few["counts"]["lookups"] == 480  # a ring of 96 that 64 do not hold
+    assert many["counts"]["lookups"] == many["counts"]["misses"] == 96
+    costs = load_path_costs("connectx")
+    for one in (few, many):
+        lookups, reads = one["counts"]["lookups"], one["counts"]["reads"]
+        for end in (0, 1):
+            asked = costs.each("translation_request")[end] * 1000
+            takes = lookups * (65 + asked) + reads * 197  # ns
+            assert one["allows_gbits"]["IOMMU"][1 - end] == pytest.approx(480 * PAGE * 8 / takes)
+
+
+def test_writes_in_order_bind_by_their_share_of_the_bytes():
+    half = table(RING)
+    written = table(RING, op=["send", "recv"] * (len(RING) // 2))
+
+    relaxed, ordered = found(written, iommu="off", pcie="gen5", ordering="relaxed,strict")
+    [none] = found(half, iommu="off", pcie="gen5", ordering="strict")
+
+    assert "ordering" not in relaxed["allows_gbits"]
+    assert "ordering" not in none["allows_gbits"]  # nothing is written into memory
+    costs = load_path_costs("connectx").each("ordered")
+    assert ordered["allows_gbits"]["ordering"] == pytest.approx(
+        [PAGE * 8 / 1000 / end / 0.5 for end in (costs.high, costs.low)]
+    )
+    # ucx, pull request 10955: 16 GB/s in order
+    assert ordered["allows_gbits"]["ordering"][0] == pytest.approx(2 * 8 * 16, rel=0.01)
+    assert (relaxed["bound"], ordered["bound"]) == ("PCIe", "ordering")
+
+
 def test_what_passes_the_iommu_by_is_bound_by_pcie_or_the_window_of_reads():
     off, through = found(table(RING), iommu="off,pt")
     assert off["counts"] is through["counts"] is None

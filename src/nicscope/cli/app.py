@@ -125,6 +125,7 @@ add_commands(
     questions,
     rdma.register,
     rdma.calibrate,
+    rdma.copy,
     rdma.cache,
     rdma.odp,
     rdma.plan,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
+from nicscope.config.quantities import read_bytes
 from nicscope.config.toml_files import beside, open_shelf, read_text, read_texts, shelf_names
 from nicscope.errors import NicscopeError, PlatformError, StudyError, did_you_mean
 from nicscope.tracebacks import TrimmedTraceback
@@ -257,10 +258,25 @@ class RangedCosts(msgspec.Struct, frozen=True):
     limits: RegionLimits
     sources: dict[str, str]  # that origins cite
     measured: dict[str, int] = {}  # how far they were: NICs at once, threads, bytes of a page
+    pages: dict[int, dict[str, Span]] = {}  # costs of larger pages that are known, by their bytes
+    copying: dict[str, Span] = {}  # instead of registering; none where nothing is said of it
+    copying_origins: dict[str, Origin] = {}
 
-    def each(self, name: str) -> Span:
-        """The cost of one event; zero where it does not apply."""
-        return self.costs.get(name, Span(0.0, 0.0))
+    def each(self, name: str, page: int = 0) -> Span:
+        """The cost of one event, or of a page of so many bytes; zero where it does not apply.
+
+        A page whose cost is not known takes as long as the largest smaller one that is.  Pinning
+        it takes up to as long as all of these that are in it, as a kernel finds a large page at
+        once and yet lists each small one (Linux, drivers/infiniband/core/umem.c, ib_umem_get).
+        """
+        known = self.known_page(name, page)
+        span = self.pages.get(known, {}).get(name) or self.costs.get(name, Span(0.0, 0.0))
+        return Span(span.low, span.high * max(1, page // known) if name == "pin" else span.high)
+
+    def known_page(self, name: str, page: int) -> int:
+        """The bytes of the page whose cost stands for that of a page of ``page`` bytes."""
+        larger = (size for size in self.pages if size <= page and name in self.pages[size])
+        return max(larger, default=self.measured.get("page", 4096))
 
 
 Kind = TypeVar("Kind", bound=RangedCosts)
@@ -272,10 +288,11 @@ def load_ranged_costs(
 ) -> Kind:
     """Load ranged costs by catalog name from a shelf, or from a ``.toml`` file.
 
-    ``known``: by section.  Costs of registration may name a file of limits, and how far they were
-    measured.  Errors: ``PlatformError`` naming the file and the key that is wrong.
+    ``known``: by section.  Costs of registration may name a file of limits, how far they were
+    measured, costs of larger pages, and what copying takes instead.  Errors: ``PlatformError``
+    naming the file and the key that is wrong.
     """
-    also = ("limits", "measured") if shelf == "registrations" else ()
+    also = ("limits", "measured", "pages", "copying") if shelf == "registrations" else ()
     file = open_file(shelf, name_or_path, (*known, "not_applicable", *also))
     called = file.called
     absent = read_texts(file.content, "not_applicable", called, PlatformError)
@@ -294,6 +311,13 @@ def load_ranged_costs(
                 where = f"{called}: {section}.{key}"
                 costs[key] = _read_span(units, cells[key], where)
                 origins[key] = read_origin(cells[key], file.sources, where, PlatformError)
+    pages = _larger_pages(file, origins)
+    copying = {}
+    if "copying" in file.content:
+        copying = read_table(file, "copying", COPYING, PlatformError)
+        if len(copying) < len(COPYING):
+            raise PlatformError(f"{called}: copying must state {' and '.join(COPYING)}")
+    copying_spans, copying_origins = _spans_of(file, "copying", COPYING, copying)
     named = read_text(file.content, "limits", "", called, PlatformError)
     return kind(
         file.name,
@@ -305,7 +329,46 @@ def load_ranged_costs(
         load_limits(beside(name_or_path, named)) if named else NO_LIMITS,
         file.sources,
         _measured(file.content, called),
+        pages,
+        copying_spans,
+        copying_origins,
     )
+
+
+def _spans_of(
+    file: File, section: str, names: Mapping[str, tuple[str, dict[str, Decimal]]], cells: Any
+) -> tuple[dict[str, Span], dict[str, Origin]]:
+    """The costs of a table and their origins."""
+    spans, origins = {}, {}
+    for name, cell in cells.items():
+        where = f"{file.called}: {section}.{name}"
+        spans[name] = _read_span(names[name][1], cell, where)
+        origins[name] = read_origin(cell, file.sources, where, PlatformError)
+    return spans, origins
+
+
+def page_name(size: int) -> str:
+    """The size of a page in one word, as files of costs have it."""
+    return f"{size >> 20}MiB" if size >> 20 else f"{size >> 10}KiB"
+
+
+def _larger_pages(file: File, origins: dict[str, Origin]) -> dict[int, dict[str, Span]]:
+    """Costs of pages by their bytes, from tables such as ``[pages.2MiB]``; adds their origins."""
+    pages: dict[int, dict[str, Span]] = {}
+    given = file.content.get("pages", {})
+    if not isinstance(given, dict):
+        raise PlatformError(f"{file.called}: pages must be tables, such as [pages.2MiB]")
+    for key, cells in given.items():
+        size, where = read_bytes(key), f"{file.called}: pages.{key}"
+        if not size or size & (size - 1) or not isinstance(cells, dict) or not cells:
+            raise PlatformError(
+                f"{where} must be a table of {', '.join(OF_A_PAGE)}, with a size as its name, "
+                "such as 2MiB"
+            )
+        check_known_keys(cells, OF_A_PAGE, where, PlatformError)
+        pages[size], found = _spans_of(file, f"pages.{key}", REGISTRATION_COSTS, cells)
+        origins |= {f"{name} of {page_name(size)}": origin for name, origin in found.items()}
+    return pages
 
 
 def _read_span(units: Mapping[str, Decimal], cell: Any, where: str) -> Span:
@@ -500,6 +563,8 @@ PATH_COSTS: Known = {
         "a read of the host's memory by the NIC, until the first bytes are there",
         NS_IN_US,
     ),
+    "translation_request": ("a NIC that asks the IOMMU for a translation, by ATS", NS_IN_US),
+    "ordered": ("4 KiB that a NIC writes into memory in the order of its writes", NS_IN_US),
     **dict.fromkeys(GENERATIONS, ("4 KiB over PCIe of that generation, 16 lanes", NS_IN_US)),
 }
 REGISTRATION_COSTS: Known = {
@@ -512,6 +577,13 @@ REGISTRATION_COSTS: Known = {
     "backlog": ("memory that is registered already at the NIC", MS_PER_GIB),
     "lookup": ("a lookup in a library's registration cache", IN_US),
 }
+
+
+COPYING: Known = {
+    "start": ("a copy into memory that is registered, whatever its size", IN_US),
+    "bytes": ("the copying of memory that is there", MS_PER_GIB),
+}
+OF_A_PAGE = ("fault", "pin", "entry", "deregister_entry")
 
 
 class NicCosts(RangedCosts, frozen=True):
@@ -554,16 +626,23 @@ def registration_file(costs: RegistrationCosts) -> str:
     lines = [f"title = {_text(costs.title)}", f"description = {_text(costs.description)}"]
     if costs.limits.limits:
         lines.append(f"limits = {_text(costs.limits.name)}")
-    lines += ["", "[costs]"]
-    for name, span in costs.costs.items():
-        unit, factor = next(iter(REGISTRATION_COSTS[name][1].items()))
-        low, high = (f"{end / float(factor):.6g}" for end in span)
-        value = low if low == high else f"[{low}, {high}]"
-        origin = costs.origins[name]
-        lines.append(
-            f'{name} = {{ value = {value}, unit = "{unit}", '
-            f'evidence = "{origin.evidence.value}", source = {_text(origin.source)} }}'
-        )
+    tables = [("costs", costs.costs, costs.origins, REGISTRATION_COSTS)]
+    for size, spans in costs.pages.items():
+        origins = {name: costs.origins[f"{name} of {page_name(size)}"] for name in spans}
+        tables.append((f"pages.{page_name(size)}", spans, origins, REGISTRATION_COSTS))
+    if costs.copying:
+        tables.append(("copying", costs.copying, costs.copying_origins, COPYING))
+    for section, spans, origins, known in tables:
+        lines += ["", f"[{section}]"]
+        for name, span in spans.items():
+            unit, factor = next(iter(known[name][1].items()))
+            low, high = (f"{end / float(factor):.6g}" for end in span)
+            value = low if low == high else f"[{low}, {high}]"
+            lines.append(
+                f'{name} = {{ value = {value}, unit = "{unit}", '
+                f'evidence = "{origins[name].evidence.value}", '
+                f"source = {_text(origins[name].source)} }}"
+            )
     if costs.measured:
         lines += ["", "[measured]", *(f"{key} = {most}" for key, most in costs.measured.items())]
     for section, table in (("not_applicable", costs.not_applicable), ("sources", costs.sources)):

@@ -23,6 +23,7 @@ class Translating(NamedTuple):
     page: int  # bytes of a mapping's page: 4 KiB, 2 MiB or 1 GiB
     iotlb: int  # entries, a power of two
     walk_cache: int  # entries of each level, a power of two
+    device: int = 0  # entries of the device's own cache, a power of two; 0: it has none
 
 
 class IommuReplay:
@@ -58,7 +59,7 @@ class IommuReplay:
 class _Host:
     def __init__(self, setup: Translating) -> None:
         bits = setup.page.bit_length() - 1 - PIECE_BITS
-        self.state = new_iommu(bits, setup.iotlb, setup.walk_cache)
+        self.state = new_iommu(bits, setup.iotlb, setup.walk_cache, setup.device)
 
     def translate(self, stream: columns.Stream, begin: int, end: int) -> None:
         while (begin := int(translate(self.state, stream, begin, end))) < end:

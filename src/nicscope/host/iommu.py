@@ -1,6 +1,8 @@
 """The host's IOMMU: what it translates with, and what it has to read of its tables for that.
 
-An access of a device looks its page up in the IOTLB.  A miss walks a radix tree of 512 entries a
+An access of a device that keeps translations itself (ATS) looks its page up there, and where it
+has it the IOMMU has nothing to do.  Any other looks its page up in the IOTLB.  A miss walks a
+radix tree of 512 entries a
 table: the entry of the page itself is always read, and each table's own entry above it is read
 unless the walk cache of its level has it.  All of them replace the least recently used; sizes of
 products are not published.
@@ -30,6 +32,7 @@ COUNTS = np.dtype(
         ("requests", "i8"),
         ("bytes", "i8"),
         ("pieces", "i8"),  # pages of 4 KiB that requests touch: one lookup each
+        ("lookups", "i8"),  # of the IOTLB: all but those that the device has translated itself
         ("misses", "i8"),  # of the IOTLB
         ("reads", "i8"),  # of the host's memory, by walks
     ],
@@ -42,6 +45,8 @@ class Iommu(NamedTuple):
 
     page_bits: NDArray[np.int64]  # shape (1,): of the mapping's page, above those of 4 KiB
     counts: NDArray[Any]  # COUNTS, shape (1,)
+    keeps: NDArray[np.int64]  # shape (1,): entries of the device's own cache
+    device: Nic  # which is not used if that is 0
     iotlb: Nic
     tables: Nic  # the walk cache of tables of pages
     directories: Nic  # of tables of these, and so on; the last are not used with larger pages
@@ -55,12 +60,17 @@ class Iommu(NamedTuple):
 NUMBERINGS = ("pages", "table_numbers", "directory_numbers", "root_numbers")
 
 
-def new_iommu(page_bits: int, iotlb: int, walk_cache: int) -> Iommu:
-    """Caches that are empty: ``iotlb`` entries, and ``walk_cache`` of each level above."""
+def new_iommu(page_bits: int, iotlb: int, walk_cache: int, device: int = 0) -> Iommu:
+    """Caches that are empty: ``iotlb`` entries, and ``walk_cache`` of each level above.
+
+    ``device``: entries of the device's own cache; 0: it has none.
+    """
     tables, directories, roots = (new_cache(walk_cache, walk_cache) for _ in range(LEVELS - 1))
     return Iommu(
         np.array([page_bits], np.int64),
         records(1, COUNTS),
+        np.array([device], np.int64),
+        new_cache(max(device, 1), max(device, 1)),
         new_cache(iotlb, iotlb),
         tables,
         directories,
@@ -121,6 +131,9 @@ def _all_numbered(numbering, process, first, last):
 @step
 def _reads(iommu, process, page):
     """Reads of the host's memory for one access to ``page``, which the caches then have."""
+    if iommu.keeps[0] > 0 and _hits(iommu.device, iommu.pages, process, page):
+        return np.int64(0)
+    iommu.counts[0].lookups += 1
     if _hits(iommu.iotlb, iommu.pages, process, page):
         return np.int64(0)
     iommu.counts[0].misses += 1

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         ShownPlans,
         ShownRegionSizes,
         ShownRegistrations,
+        ShownThresholds,
     )
 
 
@@ -118,6 +119,7 @@ def _count(option: str, given: Any) -> int:
     "nicscope rdma path bundled:redis_server",
     "nicscope rdma path mine.parquet --iommu strict --page-size 4KiB,2MiB --iotlb 32,64,128",
     "nicscope rdma path mine.parquet --pcie gen3,gen4,gen5 --reads 32 --json",
+    "nicscope rdma path mine.parquet --iommu strict,ats --atc 64,1024 --ordering relaxed,strict",
     words="rdma path",
     out="Folder for results.json, paths.parquet and a figure.",
 )
@@ -127,7 +129,11 @@ def path(
     trace: OneTrace,
     *,
     iommu: Annotated[
-        Text, Option("off|pt|strict,...", "The IOMMU: off, passed through, or translating.")
+        Text,
+        Option(
+            "off|pt|strict|ats,...",
+            "IOMMU: off, passed through, translating, or translating with a cache on the NIC (ats).",
+        ),
     ] = "off,pt,strict",
     page_size: Annotated[
         Text, Option("BYTES,...", "Page sizes of the IOMMU's mappings: 4KiB, 2MiB, 1GiB.")
@@ -135,19 +141,27 @@ def path(
     iotlb: Annotated[Text, Option("N,...", "Entries of the IOTLB.")] = "64",
     walk_cache: Annotated[int, Option("N", "Entries of each level of the page-walk cache.")] = 32,
     walks: Annotated[Text, Option("N,...", "Page walks at once.")] = "1,4",
+    atc: Annotated[Text, Option("N,...", "Translations that the NIC caches, with ats.")] = "64",
     pcie: Annotated[Text, Option("gen3|gen4|gen5,...", "PCIe generation, of 16 lanes.")] = "gen4",
+    ordering: Annotated[
+        Text,
+        Option(
+            "relaxed|strict,...",
+            "Whether PCIe may reorder the NIC's writes to memory (relaxed ordering).",
+        ),
+    ] = "relaxed",
     reads: Annotated[
         int | None, Option("N", "Outstanding PCIe reads of the NIC. Default: no limit.")
     ] = None,
     read_bytes: Annotated[Text, Option("BYTES", "Bytes of each such read.")] = "512",
     costs: Annotated[Text, Option("NAME|FILE", "Costs of the path.", offers="paths")] = "connectx",
 ) -> ShownPaths:
-    """Show whether PCIe, the IOMMU or outstanding reads limit a NIC."""
+    """Show whether PCIe, the IOMMU, ordering or reads limit a NIC."""
     from nicscope.config.costs import load_path_costs
     from nicscope.reports.rates import ShownPaths
     from nicscope.studies.rates import entries, hosts, measure_paths, window
 
-    tried = hosts(iommu, page_size, iotlb, walks, pcie)
+    tried = hosts(iommu, page_size, iotlb, walks, pcie, atc, ordering)
     cached = entries("--walk-cache", str(walk_cache))
     under_way = window(reads, read_bytes)
     priced = load_path_costs(costs)
@@ -162,6 +176,7 @@ NUMBERS = "N,...|LOW..HIGH"
     "nicscope rdma connections",
     "nicscope rdma connections --threads 96 --qps 96 --outstanding 1..64 --operation read,write",
     "nicscope rdma connections --threads 32 --qps 1,32 --outstanding 8 --doorbells context,own",
+    "nicscope rdma connections --outstanding-sum 256,1024 --threads 16..96 --qps 96",
     words="rdma connections",
     out="Folder for results.json, connections.parquet and a figure.",
 )
@@ -171,6 +186,10 @@ def connections(
     *,
     qps: Annotated[Text, Option(NUMBERS, "Queue pairs in all.")] = "16..16384",
     outstanding: Annotated[Text, Option(NUMBERS, "Outstanding operations of each thread.")] = "32",
+    outstanding_sum: Annotated[
+        Text,
+        Option(NUMBERS, "Outstanding operations of all queue pairs together. Default: no limit."),
+    ] = None,
     threads: Annotated[Text, Option(NUMBERS, "Threads that post.")] = "16",
     operation: Annotated[
         Text, Option("read|write|read,write", "Operation, of small messages.")
@@ -195,7 +214,9 @@ def connections(
 ) -> ShownConnections:
     """Show how many queue pairs slow a NIC down.
 
-    The rate is shown over queue pairs, threads and outstanding operations of each.
+    The rate is shown over queue pairs, threads and outstanding operations of each.  Under a limit
+    on their sum it is shown for threads with equal parts of it, and for threads that take of it
+    whatever is left.
     """
     from nicscope.config.costs import load_nic_costs
     from nicscope.reports.rates import ShownConnections
@@ -213,6 +234,9 @@ def connections(
         else numbers("--read-window", read_window, study.MOST_OUTSTANDING),
         doorbells.split(","),
         replacement.split(","),
+        [None]
+        if outstanding_sum is None
+        else numbers("--outstanding-sum", outstanding_sum, study.MOST_SUM),
     )
     with progress("simulating", "runs") as watch:
         return ShownConnections(study.measure_all(every, priced, watch), repeat)
@@ -502,6 +526,42 @@ def register(
     )
     every = [pool for each, sizes in lists.items() for pool in pools(sizes, *ways, each)]
     return ShownRegistrations(register_all(every, load_registration_costs(costs)), repeat)
+
+
+@command(
+    "nicscope rdma copy",
+    "nicscope rdma copy --page 4K,2M --reuse 1..1024 --nics 8",
+    "nicscope rdma copy --costs mine/registration.toml",
+    words="rdma copy",
+    out="Folder for results.json and thresholds.parquet.",
+)
+def copy(
+    repeat: list[str],
+    /,
+    *,
+    page: Annotated[
+        Text, Option("BYTES,...", "The host's pages.", ("--page-size", "--page"))
+    ] = "4K,2M",
+    reuse: Annotated[
+        Text, Option(NUMBERS, "Transfers from a buffer for each time that it is registered.")
+    ] = "1,10,100",
+    nics: Annotated[Text, Option("N,...", "NICs at which a buffer is registered.")] = "1",
+    costs: Registering = "connectx",
+) -> ShownThresholds:
+    """Show below which size copying is cheaper than registering.
+
+    Copying is into memory that is registered already (bcopy), registering is of the buffer itself
+    (zcopy).
+    """
+    from nicscope.config.costs import load_registration_costs
+    from nicscope.reports.registration import ShownThresholds
+    from nicscope.studies.registering import MOST_REUSE, thresholds
+    from nicscope.studies.sources import numbers
+
+    sizes = [some_bytes("--page", each) for each in page.split(",")]
+    times = numbers("--reuse", reuse, MOST_REUSE)
+    many = [_number("--nics", each) for each in nics.split(",")]
+    return ShownThresholds(thresholds(sizes, times, many, load_registration_costs(costs)), repeat)
 
 
 def _number(option: str, text: str) -> int:

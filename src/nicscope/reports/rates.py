@@ -17,7 +17,7 @@ from nicscope.reports.wording import (
     significant,
     whole,
 )
-from nicscope.studies.rates import BOUNDS, best_of, cliff_of
+from nicscope.studies.rates import BOUNDS, COMMON, ENOUGH, EQUAL, RELAXED, best_of, cliff_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nicscope.config.costs import NicCosts
     from nicscope.reports.printing import Printed
     from nicscope.studies.rates import (
+        Asked,
         ConnectionReport,
         DescriptorReport,
         Found,
@@ -60,10 +61,12 @@ class ShownConnections(Report):
         asked = best.asked
         told = [
             f"{in_words(asked.queue_pairs, 'queue pair').capitalize()} and "
-            f"{whole(asked.outstanding)} outstanding {asked.operation}s of each of "
-            f"{in_words(asked.threads, 'thread')} give {_millions(best)} million/s: "
+            f"{'up to ' * (asked.sharing == COMMON)}{whole(asked.share)} outstanding "
+            f"{asked.operation}s of each of {in_words(asked.threads, 'thread')}"
+            f"{_of_the_sum(asked)} give {_millions(best)} million/s: "
             f"{RATE_BINDING[best.low.bound_by]}."
         ]
+        told += _other_sums(every, best)
         for axis, name in AXES.items():
             line = _line(every, best, axis)
             if len(line) > 1:
@@ -90,7 +93,9 @@ class ShownConnections(Report):
             "operation": ("string", "asked.operation"),
             "threads": ("int64", "asked.threads"),
             "queue_pairs": ("int64", "asked.queue_pairs"),
-            "outstanding": ("int64", "asked.outstanding"),
+            "outstanding": ("int64", "asked.share"),
+            "outstanding_sum": ("int64", "asked.budget"),
+            "sum_sharing": ("string", "asked.sharing"),
             "read_window": ("int64", "asked.window"),
             "doorbells": ("string", "asked.doorbells"),
             "nic_replacement": ("string", "asked.replacement"),
@@ -119,7 +124,9 @@ def way_rows(found: ConnectionReport) -> Rows:
         "operation": lambda one: one.asked.operation,
         "threads": lambda one: whole(one.asked.threads),
         "QPs": lambda one: whole(one.asked.queue_pairs),
-        "outstanding": lambda one: whole(one.asked.outstanding),
+        "outstanding": lambda one: whole(one.asked.share),
+        "sum": lambda one: "any" if one.asked.budget is None else whole(one.asked.budget),
+        "shared": lambda one: one.asked.sharing or "",
         "window": lambda one: whole(one.asked.window),
         "doorbells": lambda one: one.asked.doorbells,
         "replaced": lambda one: one.asked.replacement,
@@ -127,7 +134,9 @@ def way_rows(found: ConnectionReport) -> Rows:
     shown = {
         name: spell
         for name, spell in said.items()
-        if name in ("QPs", "outstanding") or len({spell(one) for one in every}) > 1
+        if name in ("QPs", "outstanding")
+        or len({spell(one) for one in every}) > 1
+        or (name in ("sum", "shared") and every[0].asked.budget is not None)
     }
     return rows_of(
         "By way to post",
@@ -148,10 +157,39 @@ def way_rows(found: ConnectionReport) -> Rows:
                 else f"{one.low.bound_by}, {one.high.bound_by}"
             ),
         },
-        words=("operation", "doorbells", "replaced", "bound by"),
+        words=("operation", "shared", "doorbells", "replaced", "bound by"),
         key=len(shown),
         least=("us in the NIC", "refetched", "contexts missed"),
     )
+
+
+_SHARED = {
+    EQUAL: "in equal parts",
+    COMMON: "first come, first served",
+    ENOUGH: "more than they want",
+}
+
+
+def _of_the_sum(asked: Asked) -> str:
+    if asked.sharing is None:
+        return ""
+    return f", {whole(asked.budget or 0)} in all at most, {_SHARED[asked.sharing]},"
+
+
+def _other_sums(every: Sequence[Found], best: Found) -> Iterator[str]:
+    """What the same threads do if they share the sum otherwise, and what is best of other sums."""
+    for one in every:
+        otherwise = one.asked == best.asked._replace(sharing=one.asked.sharing)
+        if otherwise and one is not best:
+            yield f"Shared {_SHARED[one.asked.sharing or EQUAL]} it is {_millions(one)}."
+    for budget in dict.fromkeys(one.asked.budget for one in every):
+        if budget != best.asked.budget:
+            most = best_of([one for one in every if one.asked.budget == budget])
+            yield (
+                f"Of {whole(budget or 0)} in all best is {in_words(most.asked.threads, 'thread')} "
+                f"and {in_words(most.asked.queue_pairs, 'queue pair')}, "
+                f"{_SHARED[most.asked.sharing or EQUAL]}: {_millions(most)}."
+            )
 
 
 def _ascending(one: float, other: float) -> str:
@@ -365,13 +403,20 @@ COUNTERS = {
     "Used BW (Neo-Host)",
     "IOMMU": "IOTLB misses (pcm-iio), PCIe Avg Latency and Back Pressure from Internal MMU "
     "(Neo-Host)",
+    "ordering": "outbound_pci_stalled_wr (ethtool -S); ib_write_bw with and without "
+    "--disable_pcie_relaxed",
     "window": "outbound_pci_stalled_rd (ethtool -S), Read Stalled due to No Read Engines "
     "(Neo-Host)",
 }
-_PARTS = {"PCIe": "PCIe", "IOMMU": "the IOMMU", "window": "the window of reads"}
+_PARTS = {
+    "PCIe": "PCIe",
+    "IOMMU": "the IOMMU",
+    "ordering": "the order of writes",
+    "window": "the window of reads",
+}
 _NODES = (
-    "Not judged, for no facts that carry it: the NUMA node and relaxed ordering. On the machine: "
-    "numactl and the NIC's numa_node; 21 to 124 GB/s were measured with wrong ones."
+    "Not judged, for no facts that carry it: the NUMA node. On the machine: numactl and the NIC's "
+    "numa_node; 21 to 124 GB/s were measured with wrong ones."
 )
 
 
@@ -414,7 +459,7 @@ class ShownPaths(Report):
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each path."""
-        counts = ("pieces", "misses", "reads")
+        counts = ("pieces", "lookups", "misses", "reads")
         rows = []
         for each in self.found.found:
             row: dict[str, Any] = {
@@ -422,7 +467,9 @@ class ShownPaths(Report):
                 "page_size_bytes": each.host.page,
                 "iotlb_entries": each.host.iotlb,
                 "walks_at_once": each.host.walks,
+                "atc_entries": each.host.atc,
                 "pcie": each.host.pcie,
+                "write_ordering": each.host.ordering,
                 "bound": each.bound,
             }
             for name in counts:
@@ -433,7 +480,7 @@ class ShownPaths(Report):
             mapped = each.each_mapped_us or (None, None)
             row["each_mapped_us_low"], row["each_mapped_us_high"] = mapped
             rows.append(row)
-        yield "paths", table_of_rows(rows, words=("iommu", "pcie", "bound"))
+        yield "paths", table_of_rows(rows, words=("iommu", "pcie", "write_ordering", "bound"))
 
 
 def path_rows(found: PathReport) -> Rows:
@@ -443,25 +490,42 @@ def path_rows(found: PathReport) -> Rows:
         "page": lambda one: "" if one.host.page is None else byte_size(one.host.page),
         "IOTLB": lambda one: "" if one.host.iotlb is None else str(one.host.iotlb),
         "walks": lambda one: "" if one.host.walks is None else str(one.host.walks),
+        "ATC": lambda one: "" if one.host.atc is None else str(one.host.atc),
         "PCIe": lambda one: one.host.pcie,
+        "writes": lambda one: one.host.ordering,
+        "asked": _asked,
         "missed": _missed,
         "reads/4 KiB": _reads,
         "PCIe allows": lambda one: between(*one.allows["PCIe"]),
         "IOMMU allows": lambda one: between(*one.allows["IOMMU"]) if one.counts else "",
+        "ordering allows": lambda one: (
+            between(*one.allows["ordering"]) if "ordering" in one.allows else ""
+        ),
         "window allows": lambda one: between(*one.allows["window"]),
         "bound": lambda one: one.bound,
         "us if mapped": lambda one: between(*one.each_mapped_us) if one.each_mapped_us else "",
     }
-    if any("window" not in one.allows for one in found.found):
+    every = found.found
+    if any("window" not in one.allows for one in every):
         del columns["window allows"]
+    if all(one.host.ordering == RELAXED for one in every):
+        del columns["ordering allows"], columns["writes"]
+    if all(one.host.atc is None for one in every):
+        del columns["ATC"], columns["asked"]
     return rows_of(
         "Gb/s",
-        found.found,
+        every,
         columns,
-        words=("IOMMU", "page", "PCIe", "bound"),
-        key=5,
-        least=("missed", "us if mapped"),
+        words=("IOMMU", "page", "PCIe", "writes", "bound"),
+        key=5 + ("ATC" in columns) + ("writes" in columns),
+        least=("asked", "missed", "us if mapped"),
     )
+
+
+def _asked(one: Path) -> str:
+    if one.counts is None:
+        return ""
+    return f"{per_hundred(100 * one.counts['lookups'] / one.counts['pieces'])} %"
 
 
 def _missed(one: Path) -> str:
@@ -476,17 +540,24 @@ def _reads(one: Path) -> str:
 
 def host_name(host: Host) -> str:
     """A short name of a path configuration."""
+    ordered = "" if host.ordering == RELAXED else ", in order"
     if host.page is None:
-        return f"{host.mode}, {host.pcie}"
+        return f"{host.mode}, {host.pcie}{ordered}"
     walks = in_words(host.walks or 1, "walk")
-    return f"{host.mode}, {byte_size(host.page)}, {host.iotlb} entries, {walks}, {host.pcie}"
+    own = "" if host.atc is None else f" and {host.atc}"
+    return (
+        f"{host.mode}, {byte_size(host.page)}, {host.iotlb}{own} entries, {walks}, {host.pcie}"
+        f"{ordered}"
+    )
 
 
 def _host_in_words(host: Host) -> str:
+    on = f"on PCIe {host.pcie}" + (", writes in order" if host.ordering != RELAXED else "")
     if host.page is None:
         named = {"off": "the IOMMU off", "pt": "the IOMMU passed through"}[host.mode]
-        return f"{named} on PCIe {host.pcie}"
+        return f"{named} {on}"
+    own = "" if host.atc is None else f" and {host.atc} that the NIC keeps (ATS)"
     return (
-        f"the IOMMU translating pages of {byte_size(host.page)} with {host.iotlb} entries, "
-        f"{in_words(host.walks or 1, 'walk')} at once, on PCIe {host.pcie}"
+        f"the IOMMU translating pages of {byte_size(host.page)} with {host.iotlb} entries{own}, "
+        f"{in_words(host.walks or 1, 'walk')} at once, {on}"
     )

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
         RegisterReport,
         Registration,
         Setting,
+        Threshold,
+        ThresholdReport,
         Used,
     )
 
@@ -232,10 +234,14 @@ def _extrapolated(found: RegisterReport) -> str:
     named = {key: None for one in found.found for key in one.extrapolated}
     if not named:
         return ""
-    those = listed([words[key](found.costs.measured[key]) for key in words if key in named])
+    measured = {key: most for one in found.found for key, most in one.measured.items()}
+    those = listed([words[key](measured[key]) for key in words if key in named])
     told = f"Extrapolated: costs are known of up to {those}."
     if "page" in named:
-        told += " A larger page is taken at the price of such a one."
+        told += (
+            " A larger page is taken at the price of such a one, and pinning it takes up to as "
+            "long as pinning all of these in it."
+        )
     if {"nics", "threads"} & {*named}:
         told += " Of more, low ends go on in proportion, high ends gain nothing."
     return told
@@ -257,6 +263,91 @@ def _differences_from_first(pool: Pool, first: Pool) -> str:
     if pool.at_once != first.at_once:
         told.append("all NICs at once" if pool.at_once else "one NIC after the other")
     return listed(told)
+
+
+class ShownThresholds(Report):
+    """The sizes below which copying takes less than registering."""
+
+    found: ThresholdReport
+    topic = "copy"
+
+    def summary(self) -> list[str]:
+        """What the first way says, and how far reuse and larger pages move it."""
+        every = self.found.found
+        told = [f"{_advice(every[0])}, {_way_in_words(every[0])}."]
+        if None not in (every[0].copy_below, every[0].register_from):
+            told.append("Between these what is known of the costs does not tell.")
+        best = min(every, key=lambda one: (one.register_from is None, one.register_from or 0))
+        if best is not every[0] and best.register_from is not None:
+            told.append(f"{_advice(best)}, {_way_in_words(best)}.")
+        return told
+
+    def parts(self) -> Iterator[Printed]:
+        """A table: each way."""
+        costs = self.found.costs
+        yield heading(f"costs {costs.name}: {costs.title}")
+        yield threshold_rows(self.found)
+        yield remark(f"Registering: {costs.name!r} ({evidence_classes(costs.origins)}).")
+        yield remark(f"Copying: {evidence_classes(costs.copying_origins)}.")
+        yield remark(
+            "On the machine: UCX_ZCOPY_THRESH, and UCX_PROTO_INFO=y, which prints where UCX "
+            "changes; rdma cache has how often a trace's buffers are found registered."
+        )
+
+    def tables(self) -> Iterator[tuple[str, Any]]:
+        """Yield a row for each way."""
+        columns: dict[str, Column] = {
+            "page_size_bytes": ("int64", "page"),
+            "transfers_per_registration": ("int64", "reuse"),
+            "nics": ("int64", "nics"),
+            "copy_below_bytes": ("int64", "copy_below"),
+            "register_from_bytes": ("int64", "register_from"),
+            "copying_us_low": ("float64", "copying_us.low"),
+            "copying_us_high": ("float64", "copying_us.high"),
+            "registering_us_low": ("float64", "registering_us.low"),
+            "registering_us_high": ("float64", "registering_us.high"),
+        }
+        yield "thresholds", table_of(self.found.found, columns)
+
+
+def threshold_rows(found: ThresholdReport) -> Rows:
+    """A row for each way."""
+    several = len({one.nics for one in found.found}) > 1
+    return rows_of(
+        "By page and reuse",
+        found.found,
+        {
+            "page": lambda one: byte_size(one.page),
+            **({"NICs": lambda one: whole(one.nics)} if several else {}),
+            "reuse": lambda one: whole(one.reuse),
+            "copy below": lambda one: _size_or(one.copy_below, "any size"),
+            "register from": lambda one: _size_or(one.register_from, "never"),
+            "1 MiB copied": lambda one: between(*one.copying_us),
+            "1 MiB registered": lambda one: between(*one.registering_us),
+        },
+        words=("page", "copy below", "register from"),
+        key=2 + several,
+        least=("1 MiB copied", "1 MiB registered"),
+    )
+
+
+def _size_or(size: int | None, otherwise: str) -> str:
+    return otherwise if size is None else byte_size(size)
+
+
+def _advice(one: Threshold) -> str:
+    if one.copy_below is None:
+        return "Copy, whatever the size"
+    if one.register_from is None:
+        return f"Copy below {byte_size(one.copy_below)}, and maybe beyond"
+    below, beyond = byte_size(one.copy_below), byte_size(one.register_from)
+    return f"Copy below {below} and register from {beyond} on"
+
+
+def _way_in_words(one: Threshold) -> str:
+    at = "" if one.nics == 1 else f" at {in_words(one.nics, 'NIC')}"
+    used = "once" if one.reuse == 1 else f"{whole(one.reuse)} times"
+    return f"with pages of {byte_size(one.page)} and each registration{at} used {used}"
 
 
 _KEPT = {"regions": "kept_regions", "bytes": "kept_bytes"}
@@ -710,7 +801,7 @@ def measurement_rows(found: HostReport) -> Rows:
 
 def cost_rows(found: HostReport) -> Rows:
     """A row for each cost of registration."""
-    from nicscope.config.costs import REGISTRATION_COSTS
+    from nicscope.config.costs import REGISTRATION_COSTS, page_name
 
     def spelt(name: str, span: Span) -> str:
         factor = float(next(iter(REGISTRATION_COSTS[name][1].values())))
@@ -718,12 +809,19 @@ def cost_rows(found: HostReport) -> Rows:
 
     return rows_of(
         "Costs of registration",
-        found.costs.costs.items(),
+        [
+            *((name, name, span) for name, span in found.costs.costs.items()),
+            *(
+                (f"{name} of {page_name(size)}", name, span)
+                for size, spans in found.costs.pages.items()
+                for name, span in spans.items()
+            ),
+        ],
         {
             "cost": lambda one: one[0],
-            "of": lambda one: REGISTRATION_COSTS[one[0]][0],
-            "value": lambda one: spelt(*one),
-            "unit": lambda one: next(iter(REGISTRATION_COSTS[one[0]][1])),
+            "of": lambda one: REGISTRATION_COSTS[one[1]][0],
+            "value": lambda one: spelt(*one[1:]),
+            "unit": lambda one: next(iter(REGISTRATION_COSTS[one[1]][1])),
             "evidence": lambda one: found.costs.origins[one[0]].evidence.value,
         },
         words=("cost", "of", "unit", "evidence"),

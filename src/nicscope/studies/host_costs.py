@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from nicscope.config.costs import Evidence, Origin, RegistrationCosts, Span
+from nicscope.config.costs import Evidence, Origin, RegistrationCosts, Span, page_name
 from nicscope.errors import StudyError
 from nicscope.memory_limit import available_bytes
 
@@ -238,6 +238,10 @@ class HostReport(msgspec.Struct, frozen=True, kw_only=True):
                 name: {"us": list(span), **self.costs.origins[name].to_json()}
                 for name, span in self.costs.costs.items()
             },
+            "pages": {
+                str(size): {name: {"us": list(span)} for name, span in spans.items()}
+                for size, spans in self.costs.pages.items()
+            },
             "not_applicable": self.costs.not_applicable,
         }
 
@@ -393,6 +397,16 @@ def costs_of(
         add("pin", measured["pin"].span, "mlock of pages that are there; no IOMMU is asked")
     else:
         taken.append("pin")
+    pages = {}
+    if huge_pin := measured.get("pin huge"):
+        pages[huge_pin.each_bytes] = {"pin": huge_pin.span}
+        origins[f"pin of {page_name(huge_pin.each_bytes)}"] = Origin(
+            Evidence.MEASURED, f"{source}; mlock of huge pages that are there; no IOMMU is asked"
+        )
+    copying, copying_origins = dict(nic.copying), dict(nic.copying_origins)
+    if copying and (copied := measured.get("copy")):
+        copying["bytes"] = Span(*(end / PAGE * GIB for end in copied.span))
+        copying_origins["bytes"] = Origin(Evidence.MEASURED, f"{source}; memory that is there")
     absent = {}
     for name in taken:
         if name in nic.costs:
@@ -408,6 +422,10 @@ def costs_of(
         not_applicable=absent,
         limits=nic.limits,
         sources=nic.sources,
+        measured={"page": PAGE},
+        pages=pages,
+        copying=copying,
+        copying_origins=copying_origins,
     )
 
 

@@ -65,14 +65,14 @@ class Costs(NamedTuple):
 
     def page_us(self, end: int) -> float:
         """Mapping a page for the NIC, the program's own first touch excluded."""
-        return self.registration.each("pin")[end] + self.registration.each("entry")[end]
+        return sum(self.registration.each(name, self.page)[end] for name in ("pin", "entry"))
 
     def minor_us(self, end: int) -> float:
         """Faulting in a page that is not in swap."""
         if self.touched:
             return self.page_us(end)
         zero = self.registration.each("zero")[end] * self.page / GIB
-        return self.page_us(end) + self.registration.each("fault")[end] + zero
+        return self.page_us(end) + self.registration.each("fault", self.page)[end] + zero
 
     def major_us(self, end: int) -> float:
         """Faulting in a page that is in swap."""

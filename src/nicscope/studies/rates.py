@@ -10,8 +10,8 @@ once.
 
 from __future__ import annotations
 
-import itertools
 import math
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -35,9 +35,11 @@ if TYPE_CHECKING:
 
 
 OPERATIONS = ("read", "write")
+EQUAL, COMMON, ENOUGH = "equal", "common", "enough"  # sharing: a part each; any; not needed
 DOORBELLS = ("context", "own")
 REPLACEMENTS = {"random": RANDOM, "lru": LRU}
 MOST_THREADS, MOST_PAIRS, MOST_OUTSTANDING = 1024, 1 << 20, 1 << 12
+MOST_SUM = MOST_THREADS * MOST_OUTSTANDING
 MOST_RUNS = 1024
 FULL = 0.95  # of the best rate: what is called full
 PS_PER_NS = 1000  # ps
@@ -61,6 +63,15 @@ class Asked(NamedTuple):
     window: int  # reads of a queue pair on their way
     doorbells: str
     replacement: str
+    budget: int | None = None  # operations of all queue pairs together that may be outstanding
+    sharing: str | None = None  # of the budget
+
+    @property
+    def share(self) -> int:
+        """Operations that one thread may have outstanding."""
+        if self.budget is None:
+            return self.outstanding
+        return min(self.outstanding, self.budget // (self.threads if self.sharing == EQUAL else 1))
 
 
 class Rate(NamedTuple):
@@ -106,7 +117,11 @@ class ConnectionReport(msgspec.Struct, frozen=True, kw_only=True):
             "evidence": {name: one.to_json() for name, one in self.nic.origins.items()},
             "runs": [
                 {
-                    **one.asked._asdict(),
+                    **{
+                        key: asked
+                        for key, asked in one.asked._asdict().items()
+                        if asked is not None
+                    },
                     **{
                         end: {**rate._asdict(), "bound_by": rate.bound_by}
                         for end, rate in (("low", one.low), ("high", one.high))
@@ -125,10 +140,12 @@ def ways_to_post(
     windows: Sequence[int],
     doorbells: Sequence[str],
     replacements: Sequence[str],
+    budgets: Sequence[int | None] = (None,),
 ) -> list[Asked]:
-    """Every combination; writes have no window.
+    """Every combination; writes have no window, and a sum that does not suffice is shared twice.
 
-    Errors: ``StudyError`` naming the option whose value cannot be.
+    Once each thread has an equal part of it, unless that is less than one operation, and once it
+    takes what is left.  Errors: ``StudyError`` naming the option whose value cannot be.
     """
     for option, names, known in (
         ("--operation", operations, OPERATIONS),
@@ -143,20 +160,35 @@ def ways_to_post(
         ("--qps", queue_pairs, MOST_PAIRS),
         ("--outstanding", outstanding, MOST_OUTSTANDING),
         ("--read-window", windows, MOST_OUTSTANDING),
+        ("--outstanding-sum", budgets, MOST_SUM),
     ):
         for number in numbers:
-            if not 1 <= number <= most:
+            if number is not None and not 1 <= number <= most:
                 raise StudyError(f"{option} must be from 1 to {most}, got {number}")
     asked = [
-        Asked(operation, many, pairs, each, window, registers, replacement)
-        for operation, registers, replacement, window, many, each, pairs in itertools.product(
-            operations, doorbells, replacements, windows, threads, outstanding, queue_pairs
+        Asked(operation, many, pairs, each, window, registers, replacement, budget, sharing)
+        for operation, registers, replacement, window, budget, (many, each, pairs) in product(
+            operations,
+            doorbells,
+            replacements,
+            windows,
+            budgets,
+            [*product(threads, outstanding, queue_pairs)],
         )
         if operation == "read" or window == windows[0]
+        for sharing in _sharings(budget, many, each)
     ]
     if len(asked) > MOST_RUNS:
         raise StudyError(f"that is {len(asked)} runs, and {MOST_RUNS} may be; ask for less at once")
     return asked
+
+
+def _sharings(budget: int | None, threads: int, each: int) -> tuple[str | None, ...]:
+    if budget is None:
+        return (None,)
+    if budget >= threads * each:
+        return (ENOUGH,)
+    return (EQUAL, COMMON) if budget >= threads else (COMMON,)
 
 
 def measure(
@@ -177,13 +209,14 @@ def measure(
         costs,
         asked.threads,
         asked.queue_pairs,
-        asked.outstanding,
+        asked.share,
         None if asked.doorbells == "own" else registers,
         nic.count("contexts", few) if contexts is None else contexts,
         nic.count("work_requests", few) if work_requests is None else work_requests,
         REPLACEMENTS[asked.replacement],
+        asked.budget,
     )
-    everything = asked.threads * asked.outstanding
+    everything = asked.threads * asked.share
     begin = max(WARM_ROUNDS * everything, 2 * asked.queue_pairs)
     run_traffic(traffic, begin)
     before = traffic.counts.copy()
@@ -438,8 +471,10 @@ def _transfer(through: Through, counts: DescriptorCounts, reads: int, nic: NicCo
     return Transfer(through, moved, counts.smallest, counts.largest, sizes, bounds)
 
 
-MODES = ("off", "pt", "strict")
-TRANSLATING = "strict"
+MODES = ("off", "pt", "strict", "ats")
+ATS = "ats"
+TRANSLATING = ("strict", ATS)
+RELAXED, ORDERED = "relaxed", "strict"
 PAGES = (1 << 12, 1 << 21, 1 << 30)
 PIECE = 4096  # bytes
 MOST_ENTRIES = 1 << 20
@@ -454,12 +489,9 @@ class Host(NamedTuple):
     page: int | None  # bytes of the mapping's; None where nothing is translated
     iotlb: int | None  # entries
     walks: int | None  # at once
+    atc: int | None  # entries of the NIC's own cache; None where it has none
     pcie: str
-
-    @property
-    def translates(self) -> bool:
-        """Whether the NIC's accesses are translated by the IOMMU."""
-        return self.mode == TRANSLATING
+    ordering: str  # of the NIC's writes into memory
 
 
 class Window(NamedTuple):
@@ -499,7 +531,9 @@ class Path(NamedTuple):
             "page_size": self.host.page,
             "iotlb_entries": self.host.iotlb,
             "walks_at_once": self.host.walks,
+            "atc_entries": self.host.atc,
             "pcie": self.host.pcie,
+            "ordering": self.host.ordering,
             "counts": self.counts,
             "reads_per_piece": self.reads_per_piece,
             "allows_gbits": {name: list(span) for name, span in self.allows.items()},
@@ -527,24 +561,34 @@ class PathReport(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def hosts(iommu: str, page: str, iotlb: str, walks: str, pcie: str) -> list[Host]:
+def hosts(
+    iommu: str, page: str, iotlb: str, walks: str, pcie: str, atc: str, ordering: str
+) -> list[Host]:
     """Parse the options into configurations.  Errors: ``StudyError`` naming the option."""
-    found = []
-    for mode, generation in itertools.product(iommu.split(","), pcie.split(",")):
-        if mode not in MODES:
-            raise StudyError(f"--iommu: no {mode!r}{did_you_mean(mode, MODES)}")
-        if generation not in GENERATIONS:
-            raise StudyError(f"--pcie: no {generation!r}{did_you_mean(generation, GENERATIONS)}")
-        setups = itertools.product(
+    for option, text, known in (
+        ("--iommu", iommu, MODES),
+        ("--pcie", pcie, GENERATIONS),
+        ("--ordering", ordering, (RELAXED, ORDERED)),
+    ):
+        for name in text.split(","):
+            if name not in known:
+                raise StudyError(f"{option}: no {name!r}{did_you_mean(name, known)}")
+    setups = [
+        *product(
             [page_bytes(each) for each in page.split(",")],
             [entries("--iotlb", each) for each in iotlb.split(",")],
             [_at_once("--walks", each) for each in walks.split(",")],
         )
-        if mode == TRANSLATING:
-            found += [Host(mode, *setup, generation) for setup in setups]
-        else:
-            found.append(Host(mode, None, None, None, generation))
-    return found
+    ]
+    own = [entries("--atc", each) for each in atc.split(",")]
+    return [
+        Host(mode, mapped, cached, at_once, kept, generation, order)
+        for mode, generation, order in product(
+            iommu.split(","), pcie.split(","), ordering.split(",")
+        )
+        for mapped, cached, at_once in (setups if mode in TRANSLATING else [(None, None, None)])
+        for kept in (own if mode == ATS else [None])
+    ]
 
 
 def page_bytes(text: str) -> int:
@@ -590,45 +634,64 @@ def measure_paths(
 ) -> PathReport:
     """Run every request's pages through each IOMMU; ``watch`` counts rows."""
     setups = {
-        (host.page, host.iotlb): Translating(host.page, host.iotlb, walk_cache)
+        (host.page, host.iotlb, host.atc): Translating(
+            host.page, host.iotlb, walk_cache, host.atc or 0
+        )
         for host in tried
         if host.page is not None and host.iotlb is not None
     }
     replay = IommuReplay([*setups.values()])
     nodes: set[int] = set()
-    rows = 0
+    rows = byte_count = written = 0
     for batch in RowsDone(watch, trace.rows).through(trace):
         replay.feed(batch)
+        byte_count += int(batch.length.sum())
+        written += int(batch.length[batch.receive != 0].sum())
         nodes.update(set(batch.node.tolist()) - nodes)
         rows += len(batch.length)
-    counted: dict[tuple[int | None, int | None], dict[str, int]] = dict(
+    counted: dict[tuple[int | None, ...], dict[str, int]] = dict(
         zip(setups, replay.counts(), strict=True)
     )
+    share = written / max(byte_count, 1)
     return PathReport(
         trace=extent_of(trace, rows, len(nodes)),
         walk_cache=walk_cache,
-        found=[_path(host, counted.get((host.page, host.iotlb)), reads, costs) for host in tried],
+        found=[
+            _path(host, counted.get((host.page, host.iotlb, host.atc)), reads, costs, share)
+            for host in tried
+        ],
         costs=costs,
     )
 
 
 def _path(
-    host: Host, counts: Mapping[str, int] | None, reads: Window | None, costs: RangedCosts
+    host: Host,
+    counts: Mapping[str, int] | None,
+    reads: Window | None,
+    costs: RangedCosts,
+    written: float,
 ) -> Path:
+    """``written``: the share of all bytes that the NIC writes into memory."""
     allows = {"PCIe": _rate(PIECE, costs.each(host.pcie))}
     each_mapped = None
     if counts is not None:
         allows["IOMMU"] = _iommu_rate(host, counts, costs)
         each_mapped = Span(*(costs.each("map")[end] + costs.each("unmap")[end] for end in (0, 1)))
+    if host.ordering == ORDERED and written:
+        allows["ordering"] = _rate(PIECE, Span(*(end * written for end in costs.each("ordered"))))
     if reads is not None:
         allows["window"] = _rate(reads.reads * reads.byte_count, costs.each("dma_read"))
     return Path(host, None if counts is None else dict(counts), allows, each_mapped)
 
 
 def _iommu_rate(host: Host, counts: Mapping[str, int], costs: RangedCosts) -> Span:
-    """T = p / (l0 + M lm) over the whole trace, times the concurrent walks."""
+    """T = p / (l0 + M lm) over the whole trace, times the concurrent walks.
+
+    What the NIC has translated itself passes; what it has not it asks for first.
+    """
+    asked = [costs.each("translation_request")[end] if host.atc else 0.0 for end in (0, 1)]
     ends = [
-        counts["pieces"] * costs.each("access")[end]
+        counts["lookups"] * (costs.each("access")[end] + asked[end])
         + counts["reads"] * costs.each("walk_read")[end]
         for end in (0, 1)
     ]

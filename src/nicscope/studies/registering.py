@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import itertools
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -215,17 +216,20 @@ def register_pool(pool: Pool, costs: RegistrationCosts) -> Registration:
         ends = [_seconds(name, pool, costs, end, lanes[end], threads[end]) for end in (0, 1)]
         parts[name] = Span(*ends)
     revoked = [
-        pool.pages * pool.nics / lanes[end] * costs.each("deregister_entry")[end] * US
+        pool.pages * pool.nics / lanes[end] * costs.each("deregister_entry", pool.page)[end] * US
         for end in (0, 1)
     ]
-    return Registration(pool, parts, Span(*revoked), _exceeded_limits(pool, costs), costs.measured)
+    measured = dict(costs.measured)
+    if "page" in measured or "pin" in costs.costs:
+        measured["page"] = costs.known_page("pin", pool.page)
+    return Registration(pool, parts, Span(*revoked), _exceeded_limits(pool, costs), measured)
 
 
 def _seconds(
     part: str, pool: Pool, costs: RegistrationCosts, end: int, lanes: int, threads: int
 ) -> float:
     def each(name: str) -> float:
-        return costs.each(name)[end] * US
+        return costs.each(name, pool.page)[end] * US
 
     if part == "regions":
         return len(pool.regions) * each("region") * pool.nics / lanes
@@ -286,6 +290,135 @@ def pools(
 def register_all(every: Sequence[Pool], costs: RegistrationCosts) -> RegisterReport:
     """The time to register each of the pools."""
     return RegisterReport(costs=costs, found=[register_pool(pool, costs) for pool in every])
+
+
+class Threshold(NamedTuple):
+    """From which size on registering a buffer pays, where copying it is the other way."""
+
+    page: int  # bytes
+    reuse: int  # transfers from a buffer between its registration and its deregistration
+    nics: int
+    copy_below: int | None  # bytes; None: copying takes less at any size
+    register_from: int | None  # bytes; None: from no size on registering surely takes no longer
+    copying_us: Span  # of SHOWN bytes
+    registering_us: Span
+
+
+class ThresholdReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The thresholds of all ways that were asked for."""
+
+    costs: Any  # RegistrationCosts
+    found: list[Threshold]
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        origins = {
+            **self.costs.origins,
+            **{f"copying {name}": one for name, one in self.costs.copying_origins.items()},
+        }
+        return {
+            "costs": self.costs.name,
+            "evidence": {name: each.to_json() for name, each in origins.items()},
+            "shown_bytes": SHOWN,
+            "thresholds": [one._asdict() for one in self.found],
+        }
+
+
+SHOWN = 1 << 20  # bytes of the buffer whose times are shown
+MOST_REUSE = 1 << 20
+
+
+class Against(NamedTuple):
+    """Times of a copy and of a registration: a copy's start and byte, a call and a page of it."""
+
+    start: Fraction
+    byte: Fraction
+    call: Fraction
+    each: Fraction
+    page: int  # bytes
+
+    def copying(self, size: int) -> Fraction:
+        """The time to copy ``size`` bytes."""
+        return self.start + size * self.byte
+
+    def registering(self, size: int) -> Fraction:
+        """The time to register them."""
+        return self.call + -(-size // self.page) * self.each
+
+
+def first_size(one: Against) -> int | None:
+    """The smallest size at which registering takes no longer than copying; None: there is none."""
+    more, gain = one.call - one.start, one.page * one.byte - one.each
+    if gain > 0:
+        pages = max(1, math.ceil(more / gain))
+    elif more <= gain:
+        pages = 1
+    else:
+        return None
+    last = one.call + pages * one.each - one.start
+    return max((pages - 1) * one.page + 1, math.ceil(last / one.byte) if one.byte else 1)
+
+
+def last_size(one: Against) -> int | None:
+    """The size from which on registering takes no longer at any size; None: there is none.
+
+    Where that is not so, it is not so at the first byte of a page.
+    """
+    gain = one.page * one.byte - one.each
+    more = one.call - one.start + (one.page - 1) * one.byte
+    if gain <= 0:
+        return 1 if gain == 0 and more <= 0 else None
+    pages = math.ceil(more / gain) - 1  # the last whose first byte copying has sooner
+    if pages < 1:
+        return 1
+    enough = math.ceil((one.call + pages * one.each - one.start) / one.byte)
+    return min(enough, pages * one.page + 1)
+
+
+def thresholds(
+    pages: Sequence[int], reuse: Sequence[int], nics: Sequence[int], costs: RegistrationCosts
+) -> ThresholdReport:
+    """From which sizes on registering pays.  Errors: ``StudyError`` for costs without copying."""
+    if not costs.copying:
+        raise StudyError(
+            f"--costs {costs.name} do not say what copying takes; give those of host memory, such "
+            "as connectx, or a file with [copying]"
+        )
+    found = []
+    for pool in pools([1], pages, nics, [1], [False], [True]):
+        for times in reuse:
+            low, high = (_against(pool, times, costs, end) for end in (0, 1))
+            # Soonest it pays if copying is dear and registering cheap; surely, the other way round.
+            soonest = low._replace(start=high.start, byte=high.byte)
+            surely = high._replace(start=low.start, byte=low.byte)
+            found.append(
+                Threshold(
+                    pool.page,
+                    times,
+                    pool.nics,
+                    first_size(soonest),
+                    last_size(surely),
+                    Span(*(float(one.copying(SHOWN)) for one in (low, high))),
+                    Span(*(float(one.registering(SHOWN)) for one in (low, high))),
+                )
+            )
+    return ThresholdReport(costs=costs, found=found)
+
+
+def _against(pool: Pool, reuse: int, costs: RegistrationCosts, end: int) -> Against:
+    """Times of one transfer in us; a registration that is found again is looked up each time."""
+
+    def each(name: str) -> Fraction:
+        return Fraction(costs.each(name, pool.page)[end])
+
+    tables = (each("entry") + each("deregister_entry")) * pool.nics
+    return Against(
+        Fraction(costs.copying["start"][end]),
+        Fraction(costs.copying["bytes"][end]) / GIB,
+        each("region") * pool.nics / reuse + (each("lookup") if reuse > 1 else 0),
+        (each("pin") + tables) / reuse,
+        pool.page,
+    )
 
 
 POLICIES = ("exact", "page", "merge")

@@ -92,6 +92,8 @@ class Traffic(NamedTuple):
     waiting: NDArray[np.int32]  # by operation: the next of its queue pair that waits
     since: NDArray[np.int64]  # ps from which on it does
     window: NDArray[np.int64]  # by queue pair: on their way, first that waits, last
+    credits: NDArray[np.int64]  # operations that may still be posted, of all queue pairs together
+    starved: Ring  # threads that wait for a credit
     free: NDArray[np.int64]  # ps when the NIC can fetch, and execute
     contexts: Residents
     requests: Residents
@@ -113,8 +115,12 @@ def new_traffic(
     context_slots: int,
     request_slots: int,
     replacement: int,
+    budget: int | None = None,
 ) -> Traffic:
     """Threads at rest.  ``doorbells`` None: one for each queue pair.
+
+    ``budget``: operations of all threads together that may be outstanding.  A thread that finds it
+    used up posts its next operation when another ends, first come, first served.
 
     With more queue pairs than threads each thread takes turns with its own; with fewer, threads
     share them.
@@ -158,6 +164,8 @@ def new_traffic(
         waiting=np.full(operations, NOBODY, np.int32),
         since=np.zeros(operations, np.int64),
         window=np.tile(np.array([0, NOBODY, NOBODY], np.int64), (queue_pairs, 1)),
+        credits=np.array([operations if budget is None else min(budget, operations)], np.int64),
+        starved=_ring(threads),
         free=np.zeros(2, np.int64),
         contexts=new_residents(queue_pairs, context_slots, replacement),
         requests=new_residents(operations, request_slots, replacement),
@@ -168,9 +176,10 @@ def _ring(places: int) -> Ring:
     return Ring(np.zeros(places, np.int32), np.zeros(places, np.int64), np.zeros(2, np.int64))
 
 
-# What a thread's next event is: it has done its share of a post, or has its queue pair's lock, or
-# has rung the doorbell; or else it waits for answers, or has taken all of them.
-_POSTED, _LOCKED, _RUNG, _WAITING, _TOOK = range(5)
+# What a thread's next event is: it has done its share of a post, or has got a credit for it, or has
+# its queue pair's lock, or has rung the doorbell; or else it waits for answers, or has taken all of
+# them.
+_POSTED, _CREDITED, _LOCKED, _RUNG, _WAITING, _TOOK = range(6)
 _FETCH_FREE, _EXECUTE_FREE = range(2)  # of ``free``
 _FETCH, _EXECUTION, _ANSWER = range(3)  # slots behind the threads'
 _HEAD, _COUNT = range(2)  # of a ring's state
@@ -222,7 +231,13 @@ def _operation_of(traffic, thread):
 def _move_thread(traffic, thread, now):
     """Advances a thread to its next stage."""
     stage = traffic.stage[thread]
-    if stage == _POSTED:
+    if stage == _POSTED and traffic.credits[0] == 0:
+        traffic.stage[thread] = _CREDITED
+        _enter(traffic.starved, thread, now)
+        put(traffic.agenda, thread, NEVER)
+    elif stage <= _CREDITED:
+        if stage == _POSTED:
+            traffic.credits[0] -= 1
         own = traffic.queue_pairs[thread]
         pair = own[0] + (traffic.turns[thread] % own[1]) * own[2]
         traffic.queue_pair[_operation_of(traffic, thread)] = pair
@@ -377,7 +392,14 @@ def _answer(traffic, now):
 
 @step
 def _complete(traffic, operation, now):
-    """Notifies an operation's thread, which polls its completions once all have arrived."""
+    """Notifies an operation's thread, which polls its completions once all have arrived.
+
+    The operation's credit goes to the thread that has waited longest for one.
+    """
+    if traffic.starved.state[_COUNT] > 0:
+        put(traffic.agenda, _take(traffic.starved), now)
+    else:
+        traffic.credits[0] += 1
     traffic.counts[0].operations += 1
     traffic.counts[0].nic_ps += now - traffic.began[operation]
     thread = operation // _outstanding(traffic)

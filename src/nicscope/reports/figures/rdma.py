@@ -97,7 +97,12 @@ def draw_connections(report: ConnectionReport) -> Figure:
     return figure
 
 
-PATH_LOOKS = {"PCIe": (BLUE, "o"), "IOMMU": (ORANGE, "s"), "window": (GREEN, "^")}
+PATH_LOOKS = {
+    "PCIe": (BLUE, "o"),
+    "IOMMU": (ORANGE, "s"),
+    "ordering": (VERMILION, "D"),
+    "window": (GREEN, "^"),
+}
 APART = 0.26  # of a row, between one part and the next
 PATH_ROOM = 4.0  # times the most, for words
 

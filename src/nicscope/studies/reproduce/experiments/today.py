@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from nicscope.config.costs import NicCosts, load_nic_costs, load_registration_costs
@@ -265,7 +266,10 @@ def t10(outcome: Outcome, item: Item) -> None:
 def _register_s(buffers: tuple[int, ...], page: int, costs: str) -> float:
     """The most that registering buffers takes, one after the other, their pages being there."""
     pool = Pool(buffers, page, 1, 1, at_once=False, touched=True)
-    return register_pool(pool, load_registration_costs(costs)).total.high
+    priced = load_registration_costs(costs)
+    # A page of a GPU's memory is one page, of which nothing is listed by 4 KiB.
+    priced = msgspec.structs.replace(priced, measured={**priced.measured, "page": page})
+    return register_pool(pool, priced).total.high
 
 
 def t11(outcome: Outcome, item: Item) -> None:

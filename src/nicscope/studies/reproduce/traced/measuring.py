@@ -312,19 +312,33 @@ def _expected(
     outcome: Outcome, chosen: _Chosen, rows: Sequence[Row], groups: Sequence[CellGroup]
 ) -> list[ExpectedPoint]:
     """What the printed cells of ``groups`` ask for; ``outcome`` gets what ``rows`` have there."""
-    points = []
+    asked = list(_asked_of(chosen, groups))
+    for cell, point in asked:
+        outcome.values[point.quantity] = cell.found(chosen.layout, rows)
+    return [point for _, point in asked]
+
+
+def expected_of_programs(paper: Paper, name: str) -> list[ExpectedPoint]:
+    """The printed cells of a study that the paper's programs have to meet at the paper's sizes."""
+    chosen = _Chosen(paper, name, find_study(paper.key, name))
+    return [point for _, point in _asked_of(chosen, paper.items[name].cells)]
+
+
+def _asked_of(
+    chosen: _Chosen, groups: Sequence[CellGroup]
+) -> Iterator[tuple[_Cell, ExpectedPoint]]:
+    """The printed cells of ``groups``, and what each of them asks for."""
     for cell in _cells(chosen) if groups else ():
         for group in groups:
             if cell.app in group.apps and cell.measure in group.measures:
-                quantity = cell.quantity(chosen.layout)
                 slack = group.tolerance or group.share * cell.printed
-                points.append(
+                quantity = cell.quantity(chosen.layout)
+                yield (
+                    cell,
                     ExpectedPoint(
                         quantity, cell.printed, slack, group.why, group.basis, group.because
-                    )
+                    ),
                 )
-                outcome.values[quantity] = cell.found(chosen.layout, rows)
-    return points
 
 
 class _Cell(NamedTuple):

@@ -164,7 +164,7 @@ def test_by_default_programs_are_small_and_their_statements_alone_are_judged():
     for name in ("table4", "table8"):
         asked = [one.id for one in items[name].shapes if not one.at_paper_size]
         assert [one.name for one in found.shapes if one.id == name] == asked
-    assert set(found.baselines) == {"utlb/table4", "utlb/table8"}
+    assert set(found.baselines) == {"utlb/table4"}  # of the other nothing is predicted
     for table in found.tables:
         assert (table.programs, table.reduction, table.comparable) == (SMALL, 64, [])
         assert {row["cache_entries"] for row in table.rows} == {16, 32, 64, 128, 256}

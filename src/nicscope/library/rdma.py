@@ -132,7 +132,7 @@ def path(
         Text,
         Option(
             "off|pt|strict|ats,...",
-            "IOMMU: off, passed through, translating, or translating with a cache on the NIC (ats).",
+            "IOMMU: off, passed through, translating, or with a cache on the NIC (ats).",
         ),
     ] = "off,pt,strict",
     page_size: Annotated[

@@ -355,8 +355,7 @@ def first_size(one: Against) -> int | None:
         pages = 1
     else:
         return None
-    last = one.call + pages * one.each - one.start
-    return max((pages - 1) * one.page + 1, math.ceil(last / one.byte) if one.byte else 1)
+    return _as_long(one, pages)
 
 
 def last_size(one: Against) -> int | None:
@@ -369,10 +368,13 @@ def last_size(one: Against) -> int | None:
     if gain <= 0:
         return 1 if gain == 0 and more <= 0 else None
     pages = math.ceil(more / gain) - 1  # the last whose first byte copying has sooner
-    if pages < 1:
-        return 1
-    enough = math.ceil((one.call + pages * one.each - one.start) / one.byte)
-    return min(enough, pages * one.page + 1)
+    return 1 if pages < 1 else _as_long(one, pages)
+
+
+def _as_long(one: Against, pages: int) -> int:
+    """The smallest size whose copy takes as long as registering so many pages."""
+    more = one.call + pages * one.each - one.start
+    return math.ceil(more / one.byte) if more > 0 else 1
 
 
 def thresholds(

@@ -83,9 +83,9 @@ def test_the_answer_says_what_is_best_and_where_it_falls(tmp_path):
         ns.rdma.connections(qps="8,64", threads=8, outstanding=8, nic=str(path)).summary()
     )
 
-    assert told.startswith("8 queue pairs and 8 outstanding reads of each of 8 threads give")
+    assert told.startswith("8 queue pairs and 8 outstanding reads of each of 8 threads reach")
     assert "falls beyond 8 queue pairs: with 64 it is" in told
-    assert "fetches contexts of queue pairs" in told
+    assert "queue pair contexts miss in the NIC's cache" in told
 
 
 def load_text(name):
@@ -158,6 +158,6 @@ def test_the_answer_says_how_a_sum_is_shared_best_and_what_the_other_way_gives()
         "8 queue pairs and up to 4 outstanding reads of each of 8 threads, 16 in all at most, "
         "first come, first served, give "
     )
-    assert told[1].startswith("Shared in equal parts it is ")
-    assert told[2].startswith("Of 8 in all best is 8 threads and 8 queue pairs, ")
+    assert told[1].startswith("Shared in equal parts the rate is ")
+    assert told[2].startswith("Of 8 in all the best are 8 threads and 8 queue pairs, ")
     assert "in all" not in " ".join(ns.rdma.connections(qps=8, threads=2, outstanding=4).summary())

@@ -101,7 +101,7 @@ def test_the_answer_says_what_limits_are_passed_and_what_shortens_it():
         ns.rdma.register("1TiB", nics=8, page="4K,2M", touched="no,yes", threads="1,8").summary()
     )
     assert told.startswith("Registering 1 TiB in pages of 4 KiB, never touched, at 8 NICs, one ")
-    assert "Shortest is pages of 2 MiB, memory touched before and 8 threads: " in told
+    assert "The shortest is pages of 2 MiB, memory touched before and 8 threads: " in told
 
 
 def test_what_touches_is_registered_as_one(tmp_path):

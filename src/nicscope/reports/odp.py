@@ -51,7 +51,9 @@ class ShownDemand(Report):
         told.append(self._tail(best))
         worst = max(self.found.demand, key=lambda one: one.waits.high)
         if worst is not best:
-            told.append(f"Worst is {_called(worst)}: requests wait {spelt_seconds(worst.waits)}.")
+            told.append(
+                f"The worst is {_called(worst)}: requests wait {spelt_seconds(worst.waits)}."
+            )
             if not best.counts["faults"]:
                 told.append(self._tail(worst))
         return told
@@ -70,8 +72,8 @@ class ShownDemand(Report):
             yield f"Paging on demand is cheaper: {waits}; registering {takes} ahead takes {once}."
         else:
             yield (
-                f"What is known of the costs does not tell which is cheaper: registering {takes} "
-                f"ahead takes {once}, and {waits}."
+                f"The known ranges of costs overlap: registering {takes} ahead takes {once}, and "
+                f"{waits}."
             )
         earliest, latest = best.pays_after
         if earliest is None:

@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 
 RATE_BINDING = {
-    "NIC": "the NIC executes no more",
-    "work requests": "the NIC fetches work requests once more",
-    "contexts": "the NIC fetches contexts of queue pairs",
-    "doorbells": "threads wait for locks",
-    "read window": "reads wait for their queue pair's window",
-    "outstanding": "no more are outstanding",
+    "NIC": "the NIC's execution units are the bottleneck",
+    "work requests": "the NIC fetches evicted work requests again",
+    "contexts": "queue pair contexts miss in the NIC's cache",
+    "doorbells": "threads wait for doorbell locks",
+    "read window": "the limit of outstanding reads per queue pair is the bottleneck",
+    "outstanding": "more outstanding operations would raise it",
 }
 AXES = {"queue_pairs": "queue pairs", "outstanding": "outstanding operations of a thread"}
 
@@ -63,7 +63,7 @@ class ShownConnections(Report):
             f"{in_words(asked.queue_pairs, 'queue pair').capitalize()} and "
             f"{'up to ' * (asked.sharing == COMMON)}{whole(asked.share)} outstanding "
             f"{asked.operation}s of each of {in_words(asked.threads, 'thread')}"
-            f"{_of_the_sum(asked)} give {_millions(best)} million/s: "
+            f"{_of_the_sum(asked)} reach {_millions(best)} million operations a second: "
             f"{RATE_BINDING[best.low.bound_by]}."
         ]
         told += _other_sums(every, best)
@@ -181,12 +181,13 @@ def _other_sums(every: Sequence[Found], best: Found) -> Iterator[str]:
     for one in every:
         otherwise = one.asked == best.asked._replace(sharing=one.asked.sharing)
         if otherwise and one is not best:
-            yield f"Shared {_SHARED[one.asked.sharing or EQUAL]} it is {_millions(one)}."
+            yield f"Shared {_SHARED[one.asked.sharing or EQUAL]} the rate is {_millions(one)}."
     for budget in dict.fromkeys(one.asked.budget for one in every):
         if budget != best.asked.budget:
             most = best_of([one for one in every if one.asked.budget == budget])
             yield (
-                f"Of {whole(budget or 0)} in all best is {in_words(most.asked.threads, 'thread')} "
+                f"Of {whole(budget or 0)} in all the best are "
+                f"{in_words(most.asked.threads, 'thread')} "
                 f"and {in_words(most.asked.queue_pairs, 'queue pair')}, "
                 f"{_SHARED[most.asked.sharing or EQUAL]}: {_millions(most)}."
             )
@@ -211,11 +212,11 @@ def _cliff(line: Sequence[Found], axis: str, name: str) -> str:
     """Where the rate drops along a line."""
     last, first = cliff_of(line)
     if first is None:
-        return f"Up to {whole(getattr(last.asked, axis))} {name} it does not fall."
+        return f"The rate does not fall up to {whole(getattr(last.asked, axis))} {name}."
     end = line[-1]
     return (
-        f"It falls beyond {whole(getattr(last.asked, axis))} {name}: with "
-        f"{whole(getattr(first.asked, axis))} it is {_millions(first)} "
+        f"The rate falls beyond {whole(getattr(last.asked, axis))} {name}: with "
+        f"{whole(getattr(first.asked, axis))} it is {_millions(first)} million/s "
         f"({RATE_BINDING[first.low.bound_by]})"
         + (
             "."
@@ -226,12 +227,12 @@ def _cliff(line: Sequence[Found], axis: str, name: str) -> str:
 
 
 TRANSFER_BINDING = {
-    "posting": "posting them binds",
-    "NIC": "the NIC executes no more",
-    "work requests": "fetching work requests binds",
-    "PCIe": "PCIe binds",
-    "link": "the link binds",
-    "read window": "the window of reads binds",
+    "posting": "posting them",
+    "NIC": "the NIC's execution units",
+    "work requests": "fetching work requests",
+    "PCIe": "PCIe",
+    "link": "the link",
+    "read window": "the limit of outstanding reads",
 }
 LITTLE = 1.02  # times faster: not worth a sentence
 
@@ -248,22 +249,22 @@ class ShownDescriptors(Report):
         first = every[0]
         told = [
             f"{_engine_in_words(first)} makes {whole(first.moved.descriptors)} descriptors of "
-            f"{_mean(first)} on the average: {_rate(first)} GB/s, as "
+            f"{_mean(first)} on average, which move at {_rate(first)} GB/s; the bottleneck is "
             f"{TRANSFER_BINDING[first.bound_by(1)]}."
         ]
         best = max(every, key=lambda one: one.gbytes_per_s(1))
         if best.gbytes_per_s(1) > LITTLE * first.gbytes_per_s(1):
             told.append(
-                f"Fastest is {_engine_in_words(best)}{_differences(best, first)}: "
-                f"{whole(best.moved.descriptors)} descriptors, "
-                f"{_rate(best)} GB/s, as {TRANSFER_BINDING[best.bound_by(1)]}."
+                f"The fastest is {_engine_in_words(best)}{_differences(best, first)}: "
+                f"{whole(best.moved.descriptors)} descriptors at {_rate(best)} GB/s; the "
+                f"bottleneck is {TRANSFER_BINDING[best.bound_by(1)]}."
             )
         needed = _sufficient_threads(first)
         if needed is not None:
             told.append(
-                f"With {in_words(needed, 'thread')} posting, or descriptors "
-                f"{significant(needed / first.through.threads)} times as large, posting would not "
-                f"bind {_engine_in_words(first)}."
+                f"Posting is no bottleneck of {_engine_in_words(first)} with "
+                f"{in_words(needed, 'thread')}, or with descriptors "
+                f"{significant(needed / first.through.threads)} times as large."
             )
         return told
 
@@ -277,7 +278,7 @@ class ShownDescriptors(Report):
         needed = _sufficient_threads(first)
         if needed is not None:
             yield remark(
-                f"Posting would bind {_engine_in_words(first)} no more with "
+                f"Posting is no bottleneck of {_engine_in_words(first)} with "
                 f"{in_words(needed, 'thread')}, "
                 f"{significant(needed / first.through.threads)} times as many."
             )
@@ -411,12 +412,12 @@ COUNTERS = {
 _PARTS = {
     "PCIe": "PCIe",
     "IOMMU": "the IOMMU",
-    "ordering": "the order of writes",
-    "window": "the window of reads",
+    "ordering": "the ordering of writes",
+    "window": "the limit of outstanding reads",
 }
 _NODES = (
-    "Not judged, for no facts that carry it: the NUMA node. On the machine: numactl and the NIC's "
-    "numa_node; 21 to 124 GB/s were measured with wrong ones."
+    "Not judged, as no published facts suffice: the NUMA node. On the machine: numactl and the "
+    "NIC's numa_node; 21 to 124 GB/s were measured with wrong ones."
 )
 
 
@@ -434,17 +435,19 @@ class ShownPaths(Report):
         worst = min(every, key=lambda one: one.gbits.high)
         named = _PARTS[best.bound]
         told = [
-            f"{named[0].upper()}{named[1:]} bounds with {_host_in_words(best.host)}: "
-            f"{between(*best.gbits)} Gb/s."
+            f"The NIC reaches {between(*best.gbits)} Gb/s at best, limited by {named}: with "
+            f"{_host_in_words(best.host)}."
         ]
         if worst.gbits.high < best.gbits.low:
-            reads = f", for {_reads(worst)} reads of tables for 4 KiB" if worst.counts else ""
+            reads = f" and reads tables {_reads(worst)} times for 4 KiB" if worst.counts else ""
             told.append(
-                f"With {_host_in_words(worst.host)} it is {_PARTS[worst.bound]}: "
-                f"{between(*worst.gbits)} Gb/s{reads}."
+                f"With {_host_in_words(worst.host)} it reaches {between(*worst.gbits)} Gb/s, "
+                f"limited by {_PARTS[worst.bound]}{reads}."
             )
         bounds = dict.fromkeys(one.bound for one in (best, worst))
-        shown = (f"That {_PARTS[name]} bounds shows in {COUNTERS[name]}." for name in bounds)
+        shown = (
+            f"To confirm {_PARTS[name]} as the limit, see {COUNTERS[name]}." for name in bounds
+        )
         return [*told, *shown]
 
     def parts(self) -> Iterator[Printed]:

@@ -69,9 +69,9 @@ class ShownRegistrations(Report):
         ]
         if best is not first:
             other = _differences_from_first(best.pool, first.pool)
-            told.append(f"Shortest is {other}: {spelt_seconds(best.total)}.")
+            told.append(f"The shortest is {other}: {spelt_seconds(best.total)}.")
         if best.pool.touched and not first.pool.touched:
-            told.append("To touch it before takes its own time, where nobody waits for it.")
+            told.append("Touching it before takes that time too, but off the critical path.")
         beyond = {text: None for one in every for text in one.beyond}
         return [*told, *(f"Beyond a limit: {each}." for each in beyond)]
 
@@ -276,7 +276,7 @@ class ShownThresholds(Report):
         every = self.found.found
         told = [f"{_advice(every[0])}, {_way_in_words(every[0])}."]
         if None not in (every[0].copy_below, every[0].register_from):
-            told.append("Between these what is known of the costs does not tell.")
+            told.append("Between these sizes the known ranges of costs overlap.")
         best = min(every, key=lambda one: (one.register_from is None, one.register_from or 0))
         if best is not every[0] and best.register_from is not None:
             told.append(f"{_advice(best)}, {_way_in_words(best)}.")
@@ -606,22 +606,22 @@ class ShownRegionSizes(Report):
         likeliest = found.likeliest()
         if len(found.asked) < 2:
             slow = [one.title for one in found.hypotheses if found.asked[0].predicted(one)]
-            told = [f"Slow by {listed(slow)}." if slow else "Fast by all of them."]
+            told = [f"Predicted slow by {listed(slow)}." if slow else "Predicted fast by all."]
         elif not explaining:
-            told = ["None of them says that these ways differ."]
+            told = ["No hypothesis predicts the difference."]
         else:
             names = listed([f"{one.title} ({one.name})" for one in explaining])
-            verb = "say" if len(explaining) > 1 else "says"
-            told = [f"{names[0].upper()}{names[1:]} {verb} that these ways differ."]
+            verb = "predict" if len(explaining) > 1 else "predicts"
+            told = [f"{names[0].upper()}{names[1:]} {verb} the difference."]
             if likeliest is not None:
-                alone = ", which alone is more than assumed" if len(explaining) > 1 else ""
-                most = f"Most likely it is {likeliest.title} ({likeliest.name}){alone}"
-                told.insert(0, f"{most}. What cures that: {likeliest.cure}.")
+                alone = ", the only one not assumed" if len(explaining) > 1 else ""
+                most = f"The most likely cause is {likeliest.title} ({likeliest.name}){alone}"
+                told.insert(0, f"{most}. Remedy: {likeliest.cure}.")
         if found.tests and len(explaining) > 1:
             tests = listed([f"{one.told} ({_said(found, one)})" for one in found.tests])
-            told.append(f"What tells them apart: {tests}.")
+            told.append(f"Tests that tell them apart: {tests}.")
         if found.lost_us is not None:
-            told.append(f"What is measured is {significant(found.lost_us)} us more for each 4 KiB.")
+            told.append(f"The measured loss is {significant(found.lost_us)} us for each 4 KiB.")
         return told
 
     def parts(self) -> Iterator[Printed]:

@@ -156,7 +156,7 @@ def test_the_answer_says_how_a_sum_is_shared_best_and_what_the_other_way_gives()
 
     assert told[0].startswith(
         "8 queue pairs and up to 4 outstanding reads of each of 8 threads, 16 in all at most, "
-        "first come, first served, give "
+        "first come, first served, reach "
     )
     assert told[1].startswith("Shared in equal parts the rate is ")
     assert told[2].startswith("Of 8 in all the best are 8 threads and 8 queue pairs, ")

@@ -147,7 +147,9 @@ def _with_waits(traced: state.Traced, program: Program) -> state.Traced:
         return traced
     ends = [_own(program, program.after), _others(program.after_others)]
     if program.after is None:
-        followed = np.setdiff1d(np.arange(len(program.operation)), program.first)
+        has_before = np.ones(len(program.operation) + 1, np.bool_)
+        has_before[program.first] = False
+        followed = np.flatnonzero(has_before[:-1])
         ends.append((followed, followed - 1))
     begins = [_own(program, program.after_start), _others(program.after_start_others)]
     needs = np.zeros(len(program.operation), np.int32)

@@ -183,8 +183,8 @@ def wiring_of(program: Program) -> Wiring:
     pairs.append(np.stack([owners[sends], program.peer[sends]], 1))
     pairs.append(_pairs_by_lock(program, names, len(lock_names)))
     pairs.append(_pairs_by_barrier(program, meetings))
-    ways = np.unique(np.concatenate(home_ways).astype(np.int64), axis=0)
-    between = np.unique(np.concatenate(pairs).astype(np.int64), axis=0)
+    ways = _unique_rows(np.concatenate(home_ways).astype(np.int64))
+    between = _unique_rows(np.concatenate(pairs).astype(np.int64))
     nodes = program.nodes
     return Wiring(
         names=names,
@@ -196,6 +196,17 @@ def wiring_of(program: Program) -> Wiring:
         home_ways=ways[nodes[ways[:, 0]] != ways[:, 1]],
         pairs=between[nodes[between[:, 0]] != nodes[between[:, 1]]],
     )
+
+
+def _unique_rows(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The different ones of ``rows``, rising, as ``numpy.unique`` has them.
+
+    That sorts whole rows as records, which took half the time of a run that is timed.
+    """
+    arranged = rows[np.lexsort(rows.T[::-1])]
+    is_new = np.ones(len(rows), np.bool_)
+    is_new[1:] = (arranged[1:] != arranged[:-1]).any(axis=1)
+    return arranged[is_new]
 
 
 def _numbered_locks(
@@ -219,7 +230,7 @@ def _numbered_barriers(
     rows = program.operation == state.BARRIER_ROW
     barriers, numbers = np.unique(names[rows], return_inverse=True)
     names[rows] = numbers
-    parties = np.unique(np.stack([numbers, program.owners[rows]], 1), axis=0)
+    parties = _unique_rows(np.stack([numbers, program.owners[rows]], 1))
     meetings = []
     for barrier in range(len(barriers)):
         processes = parties[parties[:, 0] == barrier, 1]
@@ -233,13 +244,13 @@ def _numbered_barriers(
 def _pairs_by_lock(program: Program, names: NDArray[np.int64], locks: int) -> NDArray[np.int64]:
     """Every two processes that ask for the same lock."""
     asks = program.operation == state.LOCK_ROW
-    asked = np.unique(np.stack([names[asks], program.owners[asks]], 1), axis=0)
+    asked = _unique_rows(np.stack([names[asks], program.owners[asks]], 1))
     found = [np.zeros((0, 2), np.int64)]
     groups = {tuple(asked[asked[:, 0] == lock, 1].tolist()) for lock in range(locks)}
     for group in groups:
         processes = np.array(group, np.int64)
         found.append(np.stack(np.meshgrid(processes, processes), -1).reshape(-1, 2))
-    return np.unique(np.concatenate(found), axis=0)
+    return _unique_rows(np.concatenate(found))
 
 
 def _pairs_by_barrier(program: Program, meetings: list[Meeting]) -> NDArray[np.int64]:
@@ -391,7 +402,7 @@ def _touched(
         np.stack(np.broadcast_arrays(*(np.asarray(column, np.int64) for column in part)), 1)
         for part in parts
     ]
-    return np.unique(np.concatenate(rows), axis=0)
+    return _unique_rows(np.concatenate(rows))
 
 
 def _runs(owner: NDArray[np.int64], first: NDArray[np.int64], pages: NDArray[np.int64]) -> Runs:

@@ -170,7 +170,7 @@ class Wiring(NamedTuple):
 
 def wiring_of(program: Program) -> Wiring:
     """Who reaches whom in ``program``, which fits the machine."""
-    names, lock_nodes, lock_names = _numbered_locks(program)
+    names, lock_nodes = _numbered_locks(program)
     names, meetings = _numbered_barriers(program, names)
     addresses, lengths, offsets = _buffers(program)
     operation, owners = program.operation, program.owners
@@ -181,7 +181,7 @@ def wiring_of(program: Program) -> Wiring:
     home_ways.append(np.stack([owners[asks], lock_nodes[names[asks]]], 1))
     sends = operation == state.SEND_ROW
     pairs.append(np.stack([owners[sends], program.peer[sends]], 1))
-    pairs.append(_pairs_by_lock(program, names, len(lock_names)))
+    pairs.append(_pairs_by_lock(program, names))
     pairs.append(_pairs_by_barrier(program, meetings))
     ways = _unique_rows(np.concatenate(home_ways).astype(np.int64))
     between = _unique_rows(np.concatenate(pairs).astype(np.int64))
@@ -209,10 +209,8 @@ def _unique_rows(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     return arranged[is_new]
 
 
-def _numbered_locks(
-    program: Program,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Names of rows with locks by number, the node of each lock, and their own names.
+def _numbered_locks(program: Program) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Names of rows with locks by number, and the node of each lock.
 
     A lock lies in the memory of the node that its name, counted round, falls on.
     """
@@ -220,7 +218,7 @@ def _numbered_locks(
     rows = np.isin(program.operation, (state.LOCK_ROW, state.UNLOCK_ROW))
     locks, numbers = np.unique(names[rows], return_inverse=True)
     names[rows] = numbers
-    return names, locks % program.node_count, locks
+    return names, locks % program.node_count
 
 
 def _numbered_barriers(
@@ -241,12 +239,13 @@ def _numbered_barriers(
     return names, meetings
 
 
-def _pairs_by_lock(program: Program, names: NDArray[np.int64], locks: int) -> NDArray[np.int64]:
+def _pairs_by_lock(program: Program, names: NDArray[np.int64]) -> NDArray[np.int64]:
     """Every two processes that ask for the same lock."""
     asks = program.operation == state.LOCK_ROW
     asked = _unique_rows(np.stack([names[asks], program.owners[asks]], 1))
     found = [np.zeros((0, 2), np.int64)]
-    groups = {tuple(asked[asked[:, 0] == lock, 1].tolist()) for lock in range(locks)}
+    ends = np.flatnonzero(np.diff(asked[:, 0])) + 1
+    groups = {tuple(each.tolist()) for each in np.split(asked[:, 1], ends)}
     for group in groups:
         processes = np.array(group, np.int64)
         found.append(np.stack(np.meshgrid(processes, processes), -1).reshape(-1, 2))

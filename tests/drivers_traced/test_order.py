@@ -16,6 +16,7 @@ from drivers_traced.programs_of_rows import (
     fetch,
     programs,
     row,
+    subject,
     timed,
     times_of,
 )
@@ -202,6 +203,32 @@ def test_what_is_exported_is_no_lookup_of_the_program():
     here, there = (node.counts for node in outcome.nodes)
     assert (here["lookups_receive"], there["lookups_send"]) == (5, 5)
     assert (here["pins"], there["pins"]) == (5, 0)
+
+
+@pytest.mark.requirement("MI-60", "MI-36")
+def test_what_is_exported_is_in_minis_table_before_time_as_in_a_static_one():
+    """Only what the reader's own pages take to pin is part of the program."""
+    line = 8
+    on = subject("mini", entries=256, line=line, ways=2)
+    _, outcome = timed([0, 1], [[fetch(1, page) for page in range(line)], []], on)
+
+    low = on.service.steps["thread_work"]
+    processing = outcome.misses_ps[:, 1].tolist()
+    assert processing == [low + line * on.service.steps["pin_send"], low]
+    assert outcome.nodes[0].counts["pins"] == line
+    assert outcome.nodes[1].counts["pins"] == 0
+
+
+@pytest.mark.requirement("MI-32", "MI-25")
+def test_no_answer_is_dropped_for_want_of_its_place():
+    on = subject("mini", entries=256, line=8, ways=2)
+    rows = [[fetch(1, 16 * i) for i in range(4)], [], [fetch(1, 16 * i) for i in range(4)]]
+    run, outcome = timed([0, 1, 2], rows, on)
+
+    assert outcome.misses == 2 * (4 + 4)  # the second to ask for a line does so while it comes
+    assert run.machine.ports.made.sum(axis=0).tolist()[1] == 0  # again
+    longest = max(outcome.misses_ps.sum(axis=1).tolist())
+    assert outcome.elapsed_ps < 4 * (4 * longest + 200 * 10**6)
 
 
 def test_an_end_is_there_when_the_bytes_are_at_home():

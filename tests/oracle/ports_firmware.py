@@ -152,9 +152,13 @@ class Firmware(Prices):
                 if self.may_send_to(node, peer) or self.is_given_up(node, peer):
                     return "next", port
                 continue
-            if port.requests:
+            if self.next_request(port) is not None:
                 return "new", port
         return None
+
+    def next_request(self, port):
+        """The descriptor that the port takes next, or None."""
+        return port.requests[0] if port.requests else None
 
     def may_translate_ahead(self, port):
         """Whether a buffer is wanted, and there is a place for it among those ready and filling."""
@@ -173,9 +177,11 @@ class Firmware(Prices):
             self.serve_buffer(node, port)
             return
         if what == "new":
-            if port.number and not self.has_request_handles(node, port, port.requests[0]):
+            descriptor = self.next_request(port)
+            if port.number and not self.has_request_handles(node, port, descriptor):
                 return
-            descriptor = port.requests.popleft()
+            port.requests.remove(descriptor)
+            port.waiting.missed = descriptor.missed
             status = self.check(node, port, descriptor)
             if status != DONE:
                 self.cannot_send(port, descriptor, status)
@@ -210,7 +216,7 @@ class Firmware(Prices):
             else:
                 port.ahead.for_reader = True
 
-        page, node.asking = address // self.world.page, port
+        page, node.asking, node.asks_ahead = address // self.world.page, port, True
         self.translate(node, port.space, page, WRITES, None, then)
 
     def await_entry(self, port):
@@ -247,7 +253,7 @@ class Firmware(Prices):
     def check(self, node, port, descriptor):
         """Lengths and operation, then tag or import, then bounds and rights."""
         if descriptor.operation == REPLY:
-            return DONE
+            return descriptor.lost or DONE
         if descriptor.operation == SEND:
             channel = node.channels.get(descriptor.name)
             if channel is None or channel.port != port.number:
@@ -271,6 +277,10 @@ class Firmware(Prices):
         return Packet(node.number, 0, there, 0, self.now, to=peer, by=by, **what)
 
     def make_packet(self, node, port, descriptor):
+        if self.seeks_destination(descriptor) and not self.finds_destination(
+            node, port, descriptor
+        ):
+            return
         packet = self.packet_to(node, descriptor.peer)
         packet.operation, packet.descriptor = descriptor.operation, descriptor
         packet.port = port.number
@@ -297,6 +307,17 @@ class Firmware(Prices):
         if packet.last:
             port.current = None
             self.leave_page(node, descriptor)
+
+    def finds_destination(self, node, port, descriptor):
+        """Whether each page that a read's answer goes to has been looked up; one in each turn."""
+        address = descriptor.segments[0][0] + descriptor.sought
+        page, before = divmod(address, self.world.page)
+        if descriptor.page != page:
+            self.look_up_to_send(node, port, descriptor, page, WRITES)
+            return False
+        left = descriptor.length - descriptor.sought
+        descriptor.sought += min(left, self.world.page - before)
+        return descriptor.sought == descriptor.length
 
     def hold_packet(self, node, held):
         """One more use of the page of a packet."""
@@ -345,7 +366,7 @@ class Firmware(Prices):
         way = node.number, packet.to
         packet.number = self.numbered[way] = self.numbered.get(way, -1) + 1
 
-    def look_up_to_send(self, node, port, descriptor, page):
+    def look_up_to_send(self, node, port, descriptor, page, path=READS):
         def then(status, space):
             if status == NO_ENTRY:
                 self.await_entry(port)
@@ -361,8 +382,8 @@ class Firmware(Prices):
 
         self.leave_page(node, descriptor)  # or it might have the only entry that the next can have
         repeats = port.waiting.missed == page
-        port.waiting.missed, node.asking = page, port
-        self.translate(node, descriptor.space, page, READS, None, then, repeats)
+        port.waiting.missed, node.asking, node.asks_ahead = page, port, False
+        self.translate(node, descriptor.space, page, path, None, then, repeats)
 
     def hold_for(self, node, one, space, page):
         """``one`` uses a page, unless it is the garbage page."""

@@ -9,6 +9,7 @@ from oracle.ports_memory import AT_HAND, TO_ZERO
 from oracle.ports_records import (
     DONE,
     EXPORT,
+    FETCH,
     IMPORT,
     NO_ENTRY,
     NO_ROOM,
@@ -17,7 +18,7 @@ from oracle.ports_records import (
     REPLY,
     SEND,
     WRITE,
-    WRITES,
+    Waiting,
 )
 from oracle.ports_surplus import Surplus
 from oracle.ports_thread import Event
@@ -145,7 +146,10 @@ class Handles(Surplus):
             node.rx = None
         else:
             port = node.asking
-            self.raise_event(node, Event(what, port, path=path, ahead=path == WRITES))
+            answer = None if port.number else self.put_aside(port, page)
+            self.raise_event(node, Event(what, port, path=path, ahead=node.asks_ahead))
+            if answer is not None and not port.waiting.for_queue:
+                answer.awaits, port.waiting.for_thread = page, False
 
         def deferred():
             if half is not None:
@@ -156,7 +160,48 @@ class Handles(Surplus):
         node.processor = Action(MISS, self.now, self.now, half)
         node.processor.then = deferred
 
+    def next_request(self, port):
+        """IV.A: a miss blocks its request, and other connections go on."""
+        if port.number:
+            return super().next_request(port)
+        stopped = set()
+        for answer in port.requests:
+            if answer.awaits is None and answer.peer not in stopped:
+                return answer
+            if answer.awaits is not None:
+                stopped.add(answer.peer)
+        return None
+
+    def put_aside(self, port, page):
+        """The answer under way waits in its queue for its page."""
+        answer, port.current = port.current, None
+        answer.missed = page
+        port.requests.appendleft(answer)
+        port.waiting = Waiting()
+        return answer
+
+    def tell_port(self, node, port, status, space, page):
+        if port.number:
+            super().tell_port(node, port, status, space, page)
+            return
+        answer = next(one for one in port.requests if (one.awaits, one.space) == (page, space))
+        answer.awaits = None
+        if status == DONE:
+            self.counts[node.number]["repeated"] += 1
+            answer.page, answer.source, answer.missed = page, space, None
+            self.hold_for(node, answer, space, page)
+        elif status != NO_ENTRY:
+            answer.lost = status
+
+    def seeks_destination(self, descriptor):
+        """IV.B: it has been posted with the read."""
+        return descriptor.operation == FETCH and descriptor.sought < descriptor.length
+
     # --- a packet misses -------------------------------------------------------------------------
+
+    def comes_again(self, node, packet):
+        """What an answer goes to was looked up before the read was asked for."""
+        return super().comes_again(node, packet) or packet.operation == REPLY
 
     def arriving_handles_cost(self, node, packet):
         return node.service["lookup_handle"] * (2 if packet.operation == WRITE else 1)

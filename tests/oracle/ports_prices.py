@@ -16,15 +16,25 @@ class Prices(Receiving):
             return 0
         if what == "buffer":
             return service["lookup_free"] + self.ways_cost(node, port.space, port.free[0])
-        descriptor = port.current if what == "next" else port.requests[0]
+        descriptor = port.current if what == "next" else self.next_request(port)
         cost = 0
         if what == "new":
             cost = service["serve_request"] + self.handles_cost(node, port, descriptor)
+        if descriptor.lost is not None:
+            return cost
         if self.has_pages(descriptor):
             address, _ = descriptor.place()
             if descriptor.page != address // self.world.page:
                 cost += service["lookup_send"] + self.ways_cost(node, descriptor.space, address)
+        elif self.seeks_destination(descriptor):
+            address = descriptor.segments[0][0] + descriptor.sought
+            if descriptor.page != address // self.world.page:
+                cost += service["lookup_receive"] + self.ways_cost(node, descriptor.space, address)
         return cost
+
+    def seeks_destination(self, descriptor):
+        """Whether pages that the answer goes to are still to be looked up before it is asked."""
+        return False
 
     def handles_cost(self, node, port, descriptor):
         """Of looking up whom and what a new descriptor names, where that is not at hand."""

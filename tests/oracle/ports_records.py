@@ -46,12 +46,16 @@ class Descriptor:
     notify: bool = False
     content: bytes | None = None  # INLINE
     made: int = 0  # bytes of it that are in packets
+    sought: int = 0  # of a FETCH: bytes whose place here has been looked up
     space: int = 0
     source: int | None = None  # the memory that the held page is of, None for the garbage page
     in_memory: int = 0  # bytes that have come
     refused: bool = False  # the other side has rejected a packet of it
     fetch: Any = None  # of a REPLY: the descriptor that asked
     void: str | None = None  # of a REPLY: it says that the bytes may not be read
+    awaits: int | None = None  # of one that was put aside: the page that is to be brought
+    missed: int | None = None  # likewise: the page that it will ask for again
+    lost: str | None = None  # likewise: why that cannot be had
     failure: str | None = None  # of a FETCH: why a piece of its answer did not come in
     status: str | None = None
     peer: int = -1
@@ -215,6 +219,7 @@ class Host(Node):
     memory: Any = None
     serving: Any = None
     asking: Any = None  # the port of which SERVE looked a page up last
+    asks_ahead: bool = False  # for a buffer
     last_served: int = 0
     busy: Process | None = None  # whose operation the CPU does
     stolen: int = 0  # from it by interrupts

@@ -336,7 +336,7 @@ class Reliable(InCells):
             super().cannot_send(port, descriptor, status)
             return
         # The answer without data is a descriptor of its own, and is charged as any.
-        descriptor.void = status
+        descriptor.void, descriptor.lost = status, None
         port.requests.append(descriptor)
 
     def end_descriptor(self, port, descriptor, status):

@@ -89,9 +89,9 @@ def test_both_ends_of_a_real_programs_transfers_are_looked_up(radix):
     assert np.array_equal(asked["node"], served["peer"])
     assert np.array_equal(asked["peer"], served["node"])
     assert np.array_equal(asked["address"], served["address"])
-    # A process of its own exports the pages at home: whoever fetches them, they are looked up once.
+    # The node's first process exports the pages at home: whoever fetches them, it is asked.
     assert set(asked["pid"].tolist()) == {0, 1}
-    assert set(served["pid"].tolist()) == {2}
+    assert set(served["pid"].tolist()) == {0}
 
 
 def test_programs_are_kept_with_what_is_served_and_with_what_they_do(tmp_path, monkeypatch):

@@ -94,5 +94,5 @@ def test_ways_that_do_not_differ_are_told():
     assert "No hypothesis predicts" in " ".join(ns.rdma.explain("2GiB").summary())
     assert ns.rdma.explain("2GiB", slices=1).summary() == ["Predicted fast by all."]
     assert ns.rdma.explain("24GiB", slices=1, hypothesis="ksm").summary() == [
-        "Slow by an indirect key over chunks."
+        "Predicted slow by an indirect key over chunks."
     ]

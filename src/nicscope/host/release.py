@@ -184,7 +184,8 @@ def _answers_for(machine, n, p):
     if own.busy == 1 and own.reply_space == space:
         return True
     for i in range(own.taken, own.posted):
-        request = ports.requests[n, layout.OWN_PORT, i % ports.rules[0].ring]
+        slot = ports.answer_slots[n, i % ports.rules[0].ring]
+        request = ports.requests[n, layout.OWN_PORT, slot]
         if request.segments > 0 and request.space == space:
             return True
     return False

@@ -308,8 +308,8 @@ PERCENTILES = (50, 90, 99)
 LEFT_OUT = (  # of what a machine would do; said with every result
     "Locks and barriers are remote fetches and stores on the same machine, by algorithms that are "
     "assumed (queues, and dissemination); the papers print none.",
-    "What others reach of a node's memory is pinned before time begins, where the design pins it "
-    "by its user library.",
+    "What others reach of a node's memory is pinned before time begins, where the design pins "
+    "pages that are not on the NIC.",
 )
 
 

@@ -87,7 +87,9 @@ ON_NIC = (LOOKUP, QUEUES, PROCESSES, TRANSPORT, PACKETS, BUFFERS)
 # Of its own are also what miNI has none of (``work``), and Trapeze's, without ports.
 _ARRAYS = {
     QUEUES: "requests segments inline free reports report_bytes report_buffers",
-    PROCESSES: "table current carried ready provided channels filling fetches nodes",
+    PROCESSES: """
+        table current carried ready provided channels filling fetches answers answer_slots nodes
+    """,
     OWN: """
         plans pool rules costs user_pin user_unpin blank blank_head copies blank_bytes
         faults deaths made ended told told_by_side tallies accounts port_made port_sent

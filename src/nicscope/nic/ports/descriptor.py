@@ -110,6 +110,8 @@ def copy_descriptor(nics, n, p):
     ports = nics.ports
     port = ports.table[n, p]
     slot = place_in(port.taken, ports.rules[0].ring)
+    if p == layout.OWN_PORT:
+        slot = ports.answer_slots[n, slot]
     request = ports.requests[n, p, slot]
     port.taken += 1
     port.busy = 1
@@ -144,6 +146,19 @@ def copy_descriptor(nics, n, p):
     port.missed = NO_PAGE
     port.until = 0
     port.key = NO_KEY
+    if p == layout.OWN_PORT:
+        _go_on_with_answer(port, ports.answers[n, slot])
+
+
+@step
+def _go_on_with_answer(port, answer):
+    """Go on where the answer was put aside, with the page that was brought for it."""
+    port.done = answer.done
+    port.segment_done = answer.done
+    port.missed = answer.missed
+    port.page = answer.page
+    port.frame = answer.frame
+    port.key = answer.key
 
 
 @step
@@ -153,7 +168,7 @@ def check_descriptor(nics, n, p):
     port = ports.table[n, p]
     if p == layout.OWN_PORT:
         port.total = ports.current[n, p, 0].length if port.segments > 0 else 0
-        return layout.DONE
+        return ports.answers[n, port.slot].failure
     if port.takes == layout.WORK_QUEUE:
         return check_work_request(nics, n, p)
     if ports.rules[0].sparse == 0:  # a trace was checked when it was read

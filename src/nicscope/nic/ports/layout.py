@@ -191,6 +191,19 @@ REQUEST = np.dtype(
     ],
     align=True,
 )
+# What the firmware keeps of an answer in its queue, beside the request.
+ANSWER = np.dtype(
+    [
+        ("awaits", "i8"),  # 1: it was put aside until the kernel thread has brought its page
+        ("done", "i8"),  # bytes of it that have gone
+        ("missed", "i8"),  # the page that its lookup missed, or -1
+        ("page", "i8"),  # the one that was brought for it, or -1
+        ("frame", "i8"),
+        ("key", "i8"),
+        ("failure", "i8"),  # why its page cannot be had, or DONE
+    ],
+    align=True,
+)
 SEGMENT = np.dtype(
     [
         ("address", "i8"),

@@ -297,6 +297,18 @@ def caches_handles(nics):
     return nics.ports.rules[0].handles == 1
 
 
+@step
+def is_read_translated_ahead(nics, n, p):
+    """Whether port ``p`` looks the destination of a read up before its request goes out.
+
+    miNI's request names the destination (IV.B: its VMH has been posted when the operation was
+    issued), so a miss holds the descriptor back and drops no answer.  What has left the cache when
+    the answer comes is looked up once more.
+    """
+    rules = nics.ports.rules[0]
+    return rules.service == layout.THREAD and nics.ports.table[n, p].takes != layout.WORK_QUEUE
+
+
 @routine
 def has_request_handles(nics, n, p):
     """Whether the NIC has the handles that the next request of port ``p`` needs.

@@ -13,11 +13,16 @@ from nicscope.kernel.decorators import distant, step
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports import layout, transmit
 from nicscope.nic.ports.arrivals import TAKEN, consumes_receive, last_arrival
-from nicscope.nic.ports.descriptor import is_atomic
-from nicscope.nic.ports.lookup import bytes_in_page, further_ways, page_at
+from nicscope.nic.ports.descriptor import NO_PAGE, is_atomic
+from nicscope.nic.ports.lookup import (
+    bytes_in_page,
+    further_ways,
+    is_read_translated_ahead,
+    page_at,
+)
 from nicscope.nic.ports.receive import segment_at
 from nicscope.nic.ports.receive_queue import receive_queue_of
-from nicscope.nic.ports.remote_memory import is_expected_answer
+from nicscope.nic.ports.remote_memory import is_expected_answer, next_answer
 from nicscope.nic.ports.streams import destination_port_of, grh_bytes_of, is_of_work, stream_to
 
 STEPS = (
@@ -76,10 +81,14 @@ def _plan_request(nics, n, p):
         space = np.int64(port.reply_space if p == layout.OWN_PORT else port.space)
         if space != layout.NOBODY and transmit.needs_next_page(nics, n, p):
             address = ports.current[n, p, port.segment].address + port.segment_done
-            _plan_lookup(nics, n, space, address)
+            _plan_lookup(nics, n, space, address, port.operation == layout.FETCH)
         return
     plan = ports.plans[n]
     slot = place_in(port.taken, ports.rules[0].ring)
+    done = np.int64(0)
+    if p == layout.OWN_PORT:
+        slot = ports.answer_slots[n, place_in(next_answer(ports, n), ports.rules[0].ring)]
+        done = np.int64(ports.answers[n, slot].done)
     request = ports.requests[n, p, slot]
     plan.serve_request = 1
     if ports.rules[0].handles == 1 and p != layout.OWN_PORT:
@@ -88,17 +97,30 @@ def _plan_request(nics, n, p):
             1 if request.operation == layout.SEND or port.takes == layout.WORK_QUEUE else 2
         )
     asks = request.operation == layout.FETCH or is_atomic(request.operation)
-    if request.options & layout.INLINE or asks or request.segments == 0:
+    if request.options & layout.INLINE or request.segments == 0:
+        return
+    if asks and not is_read_translated_ahead(nics, n, p):
+        return
+    if p == layout.OWN_PORT and _needs_no_page(ports.answers[n, slot]):
         return
     space = np.int64(request.space if p == layout.OWN_PORT else port.space)
     if space != layout.NOBODY:
-        _plan_lookup(nics, n, space, ports.segments[n, p, slot, 0].address)
+        _plan_lookup(nics, n, space, ports.segments[n, p, slot, 0].address + done, asks)
 
 
 @step
-def _plan_lookup(nics, n, space, address):
-    """Plan the lookup of the page at ``address`` that is sent from."""
-    nics.ports.plans[n].lookup_send = 1
+def _needs_no_page(answer):
+    """Whether the kernel thread has brought an answer's page, or found that it cannot be had."""
+    return answer.page != NO_PAGE or answer.failure != layout.DONE
+
+
+@step
+def _plan_lookup(nics, n, space, address, is_read):
+    """Plan the lookup of the page at ``address``: sent from, or the destination of a read."""
+    if is_read:
+        nics.ports.plans[n].lookup_receive = 1
+    else:
+        nics.ports.plans[n].lookup_send = 1
     _count_ways(nics, n, space, page_at(nics, address))
 
 

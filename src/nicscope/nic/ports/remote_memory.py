@@ -8,6 +8,7 @@ from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.delivery import PAYLOAD, place_in
 from nicscope.nic.ports import arrivals, calls, layout, lookup
+from nicscope.nic.ports.descriptor import NO_PAGE
 from nicscope.nic.ports.streams import is_of_work, stream_to
 from nicscope.nic.ports.traffic import (
     NO_ANSWER,
@@ -100,7 +101,10 @@ def translate_arrival(nics, d, packet, head, space, address):
     head.space = space
     head.page = page
     stream = stream_to(ports, d, head.peer)
-    if stream.missed == head.sequence and head.sequence >= 0:
+    was_looked_up = head.kind == layout.REPLY and lookup.is_read_translated_ahead(
+        nics, d, head.name
+    )
+    if was_looked_up or (stream.missed == head.sequence and head.sequence >= 0):
         return _look_up_again(nics, d, packet, head, stream)
     frame = calls.ask_page(nics, d, port_of_arrival(nics, d, head), space, page, 1)
     if frame == layout.MISSED:
@@ -243,7 +247,7 @@ def post_answer(nics, d, head, space, owner, address):
     if port.posted - port.taken >= ring - 1:
         head.why = NO_ANSWER
         return arrivals.DROPPED
-    slot = place_in(port.posted, ring)
+    slot = _blank_answer(ports, d)
     request = ports.requests[d, layout.OWN_PORT, slot]
     request.operation = layout.REPLY
     request.name = head.peer
@@ -275,7 +279,7 @@ def answer_without_data(nics, n, status):
     """Post an answer without data, whose status tells the requester of the failure."""
     ports = nics.ports
     port = ports.table[n, layout.OWN_PORT]
-    request = ports.requests[n, layout.OWN_PORT, place_in(port.posted, ports.rules[0].ring)]
+    request = ports.requests[n, layout.OWN_PORT, _blank_answer(ports, n)]
     request.operation = layout.REPLY
     request.name = port.name
     request.port = port.reply_port
@@ -288,6 +292,105 @@ def answer_without_data(nics, n, status):
     request.atomic = 0
     port.posted += 1
     ports.nodes[n].attention = 1
+
+
+@step
+def _blank_answer(ports, n):
+    """The slot of the next answer to be posted, of which nothing has gone."""
+    port = ports.table[n, layout.OWN_PORT]
+    slot = ports.answer_slots[n, place_in(port.posted, ports.rules[0].ring)]
+    answer = ports.answers[n, slot]
+    answer.awaits = 0
+    answer.done = 0
+    answer.missed = NO_PAGE
+    answer.page = NO_PAGE
+    answer.key = lookup.NO_KEY
+    answer.failure = layout.DONE
+    return slot
+
+
+@step
+def next_answer(ports, n):
+    """The turn of the answer that goes next, or ``NOBODY``: that a page is missing stops one peer.
+
+    It is the first that awaits no page, and that no answer to the same peer stands before that does
+    (miNI, IV.A: a miss blocks its request, and other connections go on).
+    """
+    port = ports.table[n, layout.OWN_PORT]
+    for turn in range(port.taken, port.posted):
+        slot = _slot_of(ports, n, turn)
+        if ports.answers[n, slot].awaits == 0 and not _is_behind_other(ports, n, turn, slot):
+            return turn
+    return np.int64(layout.NOBODY)
+
+
+@step
+def _slot_of(ports, n, turn):
+    return ports.answer_slots[n, place_in(turn, ports.rules[0].ring)]
+
+
+@step
+def _is_behind_other(ports, n, turn, slot):
+    """Whether an answer to the same peer that awaits a page stands before the one in ``slot``."""
+    requests = ports.requests[n, layout.OWN_PORT]
+    for other in range(ports.table[n, layout.OWN_PORT].taken, turn):
+        before = _slot_of(ports, n, other)
+        if ports.answers[n, before].awaits == 1 and requests[before].name == requests[slot].name:
+            return True
+    return False
+
+
+@step
+def bring_answer_forward(ports, n, turn):
+    """Have the answer whose turn that is go before those that were posted before it."""
+    ring = ports.rules[0].ring
+    slots = ports.answer_slots[n]
+    slot = slots[place_in(turn, ring)]
+    for other in range(turn, ports.table[n, layout.OWN_PORT].taken, -1):
+        slots[place_in(other, ring)] = slots[place_in(other - 1, ring)]
+    slots[place_in(np.int64(ports.table[n, layout.OWN_PORT].taken), ring)] = slot
+
+
+@step
+def put_answer_aside(nics, n):
+    """Put the answer under way back until the kernel thread has brought its page."""
+    port = nics.ports.table[n, layout.OWN_PORT]
+    answer = nics.ports.answers[n, port.slot]
+    answer.awaits = 1
+    answer.done = port.done
+    answer.missed = port.missed
+    answer.page = NO_PAGE
+    answer.key = lookup.NO_KEY
+    port.taken -= 1
+    port.busy = 0
+
+
+@distant
+def resume_answer(nics, n, space, page, status, frame):
+    """Resume the answer that awaits ``page``: it has a frame, cannot be had, or asks again.
+
+    ``status``: ``DONE``, why it cannot be had, or ``MISSED``.
+    """
+    ports = nics.ports
+    port = ports.table[n, layout.OWN_PORT]
+    ports.nodes[n].attention = 1
+    for turn in range(port.taken, port.posted):
+        slot = _slot_of(ports, n, turn)
+        answer, request = ports.answers[n, slot], ports.requests[n, layout.OWN_PORT, slot]
+        if answer.awaits == 0 or answer.missed != page or request.space != space:
+            continue
+        answer.awaits = 0
+        if status == layout.DONE:
+            ports.nodes[n].repeated += 1
+            answer.missed = NO_PAGE
+            answer.page = page
+            answer.frame = frame
+            answer.key = lookup.key_of(nics, n, space, page)
+            calls.hold(nics, n, answer.key)
+            ports.owners[n, answer.key] = request.owner
+        elif status != layout.MISSED:
+            answer.failure = status
+        return
 
 
 @step

@@ -8,7 +8,12 @@ from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports import calls, descriptor, layout, lookup, streams, window
-from nicscope.nic.ports.remote_memory import answer_without_data
+from nicscope.nic.ports.remote_memory import (
+    answer_without_data,
+    bring_answer_forward,
+    next_answer,
+    put_answer_aside,
+)
 from nicscope.nic.ports.traffic import BYTES_OUT, MESSAGES_OUT
 from nicscope.nic.translate.requests import page_of_key
 from nicscope.nic.translate.state import translation_of
@@ -104,6 +109,8 @@ def ready_at_port(nics, n, p):
     if port.busy == 0:
         if port.taken == port.posted:
             return np.int64(NO_SOURCE)
+        if p == layout.OWN_PORT and next_answer(ports, n) == layout.NOBODY:
+            return np.int64(NO_SOURCE)
         return _next_work(ports, n, p) if port.takes == layout.WORK_QUEUE else source_of(PORT, p)
     return source_of(PORT, p) if may_send_packet(nics, n, p) else np.int64(NO_SOURCE)
 
@@ -177,12 +184,15 @@ def owning_port(nics, n, p):
 
 @step
 def needs_next_page(nics, n, p):
-    """Whether the next packet of port ``p`` comes from a page not yet translated."""
+    """Whether the next packet of port ``p`` awaits a page not yet translated.
+
+    It comes from that page; or, as a read's request, it asks for bytes that go there.
+    """
     port = nics.ports.table[n, p]
-    if (
-        port.options & layout.INLINE
-        or port.operation == layout.FETCH
-        or port.segment >= port.segments
+    if port.options & layout.INLINE or port.segment >= port.segments:
+        return False
+    if port.operation == layout.FETCH and (
+        not lookup.is_read_translated_ahead(nics, n, p) or port.segment_done >= port.total
     ):
         return False
     address = nics.ports.current[n, p, port.segment].address + port.segment_done
@@ -228,6 +238,11 @@ def serve_port(nics, n, p):
         handles_known = not lookup.caches_handles(nics) or p == layout.OWN_PORT
         if not handles_known and not lookup.has_request_handles(nics, n, p):
             return
+        if p == layout.OWN_PORT:
+            turn = next_answer(nics.ports, n)
+            if turn == layout.NOBODY:
+                return
+            bring_answer_forward(nics.ports, n, turn)
         descriptor.copy_descriptor(nics, n, p)
         status = descriptor.check_descriptor(nics, n, p)
         if status != layout.DONE:
@@ -249,15 +264,26 @@ def serve_port(nics, n, p):
         frame = _look_up(nics, n, p, space, page)
         if frame == layout.MISSED:
             port.missed = page
-            lookup.request_page(
-                nics, n, p, space, page, np.int64(descriptor.is_atomic_answer(port, p)), 0
-            )
+            lookup.request_page(nics, n, p, space, page, _is_written(port, p), 0)
+            if p == layout.OWN_PORT and nics.ports.rules[0].service == layout.THREAD:
+                put_answer_aside(nics, n)
             return
         if frame == layout.NOT_THERE:
             calls.end_descriptor(nics, n, p, layout.NO_RIGHTS)
             return
         calls.set_send_page(nics, n, p, page, frame)
+    if port.operation == layout.FETCH and lookup.is_read_translated_ahead(nics, n, p):
+        address = nics.ports.current[n, p, 0].address + port.segment_done
+        port.segment_done += lookup.bytes_in_page(nics, address, port.total - port.segment_done)
+        if port.segment_done < port.total:
+            return  # the request waits for the other pages of its destination
     calls.next_packet(nics, n, p)
+
+
+@step
+def _is_written(port, p):
+    """1 if the page that port ``p`` looks up is to be written, 0 if it is sent from."""
+    return np.int64(port.operation == layout.FETCH or descriptor.is_atomic_answer(port, p))
 
 
 @step
@@ -266,7 +292,7 @@ def _look_up(nics, n, p, space, page):
     if space == layout.NOBODY:
         return np.int64(GARBAGE_FRAME)  # the NIC's own memory, of which no bytes are kept
     port = nics.ports.table[n, p]
-    receive = np.int64(descriptor.is_atomic_answer(port, p))
+    receive = _is_written(port, p)
     if port.missed != page:
         return calls.ask_page(nics, n, p, space, page, receive)
     nics.ports.nodes[n].repeated += 1

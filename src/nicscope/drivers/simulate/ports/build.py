@@ -391,6 +391,7 @@ def _ports(
     made.channels["port"] = layout.NOBODY
     made.channels["placed"] = -1
     made.fetches["peer"] = layout.NOBODY
+    made.answer_slots[:] = np.arange(made.answer_slots.shape[1])
     made.nodes["bringing"] = layout.NOBODY
     made.nodes["polling_process"] = layout.NOBODY
     for promised in ("reserved_for", "reserved_page", "reserved_export", "reserved_process"):

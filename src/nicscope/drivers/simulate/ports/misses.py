@@ -377,6 +377,9 @@ def _resume_port(machine, n, event, needed, found, now):
         _end_prefetched_buffer(machine, n, event, needed, found)
         return
     _free(machine, n, p)
+    if p == layout.OWN_PORT and ports.rules[0].service == layout.THREAD:
+        _resume_answer(machine, n, event, needed, found)
+        return
     if port.open == 0:
         return
     if needed < 0:
@@ -399,6 +402,17 @@ def _resume_port(machine, n, event, needed, found, now):
     elif found == REFUSED:
         page = np.int64(event.page)
         wait_for_entry(machine, n, p, np.int64(event.space), page, np.int64(event.ahead), now)
+
+
+@step
+def _resume_answer(machine, n, event, needed, found):
+    """Resumes the answer that awaits the page of ``event``; without an entry it asks again."""
+    frame = np.int64(GARBAGE_FRAME)
+    status = np.int64(layout.NO_RIGHTS if needed < 0 else layout.MISSED)
+    if needed >= 0 and found >= 0:
+        frame = pages.table_frame(machine, n, event.space, event.page)
+        status = np.int64(layout.NO_ROOM if frame == GARBAGE_FRAME else layout.DONE)
+    calls.resume_answer(machine, n, np.int64(event.space), np.int64(event.page), status, frame)
 
 
 @step

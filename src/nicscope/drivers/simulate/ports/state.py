@@ -254,6 +254,8 @@ class Ports(NamedTuple):
     table: NDArray[Any]  # PORT, shape (nodes, ports)
     requests: NDArray[Any]  # REQUEST, shape (nodes, ports, ring)
     segments: NDArray[Any]  # SEGMENT, shape (nodes, ports, ring, segments)
+    answers: NDArray[Any]  # ANSWER, shape (nodes, ring): of the firmware's own port
+    answer_slots: NDArray[np.int64]  # shape (nodes, ring): where its answers are, by turn
     inline: NDArray[np.uint8]  # shape (nodes, ports, ring, INLINE_BYTES)
     current: NDArray[Any]  # SEGMENT, shape (nodes, ports, segments): copied
     carried: NDArray[np.uint8]  # shape (nodes, ports, INLINE_BYTES): copied
@@ -364,6 +366,8 @@ def port_shapes(extent: Extent) -> Shapes:
         "table": ((n, p), layout.PORT),
         "requests": ((n, p, ring), layout.REQUEST),
         "segments": ((n, p, ring, extent.segments), layout.SEGMENT),
+        "answers": ((n, ring if p else 0), layout.ANSWER),
+        "answer_slots": ((n, ring if p else 0), NUMBER),
         "inline": ((n, p, ring, layout.INLINE_BYTES), BYTE),
         "current": ((n, p, extent.segments), layout.SEGMENT),
         "carried": ((n, p, layout.INLINE_BYTES), BYTE),

@@ -27,7 +27,12 @@ from nicscope.memory.pinning import PINNED
 from nicscope.nic.handles import is_handle
 from nicscope.nic.ports import layout
 from nicscope.nic.ports.arrivals import TAKEN
-from nicscope.nic.ports.calls import complete_arrival, defer_buffer, needed_for
+from nicscope.nic.ports.calls import (
+    complete_arrival,
+    defer_buffer,
+    needed_for,
+    resume_answer,
+)
 from nicscope.nic.ports.lookup import key_of
 from nicscope.nic.ports.receive import place_message
 from nicscope.nic.translate.handle import unpin_surplus
@@ -82,6 +87,9 @@ def queue_miss(machine, n, when):
         if who >= 0:  # it asks again when the thread has served one; so does the packet's sender
             serving.queue_blocked += 1
             ports.table[n, who].blocked = layout.AWAITS_QUEUE
+            if _is_put_aside(ports, who):
+                space, page = np.int64(serving.miss_space), np.int64(serving.miss_page)
+                resume_answer(machine, n, space, page, np.int64(layout.MISSED), np.int64(0))
         return
     event = ports.events[n, serving.queued % ports.events.shape[1]]
     event.port = who if who >= 0 else layout.NOBODY
@@ -98,11 +106,17 @@ def queue_miss(machine, n, when):
     serving.queued += 1
     if who >= 0 and ahead == 1 and ports.rules[0].defers == 1:
         defer_buffer(machine, n, who)
-    elif who >= 0:
+    elif who >= 0 and not _is_put_aside(ports, who):
         ports.table[n, who].blocked = layout.AWAITS_KERNEL
     if serving.thread == ASLEEP:
         serving.thread = WAKING
         _timer_delay(machine, n, when + ports.costs[n].thread_delay)
+
+
+@step
+def _is_put_aside(ports, who):
+    """Whether what missed is an answer, which waits while the firmware's own port goes on."""
+    return who == layout.OWN_PORT and ports.rules[0].service == layout.THREAD
 
 
 @step

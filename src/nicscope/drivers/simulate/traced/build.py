@@ -29,17 +29,20 @@ from nicscope.drivers.simulate.traced.program import (
 from nicscope.drivers.translation import line_bits_of
 from nicscope.errors import SimulationError
 from nicscope.fabric.topology import Topology, crossbar
-from nicscope.host.calls import admit_piece
+from nicscope.host.calls import admit_piece, apply_pin_actions
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.distant import link
 from nicscope.kernel.entry import bound
 from nicscope.kernel.records import records
 from nicscope.memory.numbering import capacity, grown
 from nicscope.memory.paging.layout import make_resident
+from nicscope.memory.pinning import PINNED
 from nicscope.memory_limit import check_memory
 from nicscope.nic.ports import layout
 from nicscope.nic.ports.calls import keep_pages
-from nicscope.nic.translate.book import STATIC, UTLB
+from nicscope.nic.translate.book import HANDLE, STATIC, UTLB, pin_page
+from nicscope.nic.translate.requests import key_of_page
+from nicscope.nic.translate.state import translation_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -144,7 +147,9 @@ def _with_waits(traced: state.Traced, program: Program) -> state.Traced:
         return traced
     ends = [_own(program, program.after), _others(program.after_others)]
     if program.after is None:
-        followed = np.setdiff1d(np.arange(len(program.operation)), program.first)
+        has_before = np.ones(len(program.operation) + 1, np.bool_)
+        has_before[program.first] = False
+        followed = np.flatnonzero(has_before[:-1])
         ends.append((followed, followed - 1))
     begins = [_own(program, program.after_start), _others(program.after_start_others)]
     needs = np.zeros(len(program.operation), np.int32)
@@ -421,13 +426,15 @@ def _open_ports(
 
 
 def _register(machine: Machine, pages: list[NodePages], design: Design) -> None:
-    """Has every exported page pinned where an export pins, before time begins.
+    """Has every exported page pinned before time begins, where pages are pinned without an entry.
 
-    It counts nowhere: what an export costs is no part of the program.
+    Not where a pin and an entry are one.  It counts nowhere: the base system pins what it exports
+    (miNI, I: registered prior to communication), and to miNI's tables the first distribution has
+    brought it, which is no part of the program either.
     """
     scheme = int(machine.ports.rules[0]["scheme"])
-    if scheme >= UTLB or scheme == STATIC:
-        entry = bound(register_pages, machine)
+    if scheme >= UTLB or scheme in (STATIC, HANDLE):
+        entry = bound(register_in_table if scheme == HANDLE else register_pages, machine)
         for node, each in enumerate(pages):
             for port, first, count in zip(
                 *(column.tolist() for column in each.exported), strict=True
@@ -439,8 +446,24 @@ def _register(machine: Machine, pages: list[NodePages], design: Design) -> None:
                         "have them all pinned; give it a larger table (--set entries=...) or no "
                         "limit (--set pin_limit=none)"
                     )
-    machine.ports.translations.book.counts[:] = 0
+    counts = machine.ports.translations.book.counts
+    pinned = counts["pinned_pages"].copy()
+    counts[:] = 0
+    if scheme == HANDLE:
+        counts["pinned_pages"] = pinned  # which the high water is about
     machine.ports.nodes["checks"] = 0
+
+
+@kernel
+def register_in_table(machine, n, space, first, pages):
+    """Pins these pages into the host's table, and none of them is on the NIC; ``DONE``."""
+    for page in range(first, first + pages):
+        _, host, book = translation_of(machine.ports.translations, n)
+        key = key_of_page(host, book, space, page)
+        if host.pinning.state[key] & PINNED == 0:
+            pin_page(host, book, space, key, 1)
+            apply_pin_actions(machine, n, np.int64(1))
+    return np.int64(layout.DONE)
 
 
 @kernel

@@ -170,7 +170,7 @@ class Wiring(NamedTuple):
 
 def wiring_of(program: Program) -> Wiring:
     """Who reaches whom in ``program``, which fits the machine."""
-    names, lock_nodes, lock_names = _numbered_locks(program)
+    names, lock_nodes = _numbered_locks(program)
     names, meetings = _numbered_barriers(program, names)
     addresses, lengths, offsets = _buffers(program)
     operation, owners = program.operation, program.owners
@@ -181,10 +181,10 @@ def wiring_of(program: Program) -> Wiring:
     home_ways.append(np.stack([owners[asks], lock_nodes[names[asks]]], 1))
     sends = operation == state.SEND_ROW
     pairs.append(np.stack([owners[sends], program.peer[sends]], 1))
-    pairs.append(_pairs_by_lock(program, names, len(lock_names)))
+    pairs.append(_pairs_by_lock(program, names))
     pairs.append(_pairs_by_barrier(program, meetings))
-    ways = np.unique(np.concatenate(home_ways).astype(np.int64), axis=0)
-    between = np.unique(np.concatenate(pairs).astype(np.int64), axis=0)
+    ways = _unique_rows(np.concatenate(home_ways).astype(np.int64))
+    between = _unique_rows(np.concatenate(pairs).astype(np.int64))
     nodes = program.nodes
     return Wiring(
         names=names,
@@ -198,10 +198,19 @@ def wiring_of(program: Program) -> Wiring:
     )
 
 
-def _numbered_locks(
-    program: Program,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Names of rows with locks by number, the node of each lock, and their own names.
+def _unique_rows(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The different ones of ``rows``, rising, as ``numpy.unique`` has them.
+
+    That sorts whole rows as records, which took half the time of a run that is timed.
+    """
+    arranged = rows[np.lexsort(rows.T[::-1])]
+    is_new = np.ones(len(rows), np.bool_)
+    is_new[1:] = (arranged[1:] != arranged[:-1]).any(axis=1)
+    return arranged[is_new]
+
+
+def _numbered_locks(program: Program) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Names of rows with locks by number, and the node of each lock.
 
     A lock lies in the memory of the node that its name, counted round, falls on.
     """
@@ -209,7 +218,7 @@ def _numbered_locks(
     rows = np.isin(program.operation, (state.LOCK_ROW, state.UNLOCK_ROW))
     locks, numbers = np.unique(names[rows], return_inverse=True)
     names[rows] = numbers
-    return names, locks % program.node_count, locks
+    return names, locks % program.node_count
 
 
 def _numbered_barriers(
@@ -219,7 +228,7 @@ def _numbered_barriers(
     rows = program.operation == state.BARRIER_ROW
     barriers, numbers = np.unique(names[rows], return_inverse=True)
     names[rows] = numbers
-    parties = np.unique(np.stack([numbers, program.owners[rows]], 1), axis=0)
+    parties = _unique_rows(np.stack([numbers, program.owners[rows]], 1))
     meetings = []
     for barrier in range(len(barriers)):
         processes = parties[parties[:, 0] == barrier, 1]
@@ -230,16 +239,17 @@ def _numbered_barriers(
     return names, meetings
 
 
-def _pairs_by_lock(program: Program, names: NDArray[np.int64], locks: int) -> NDArray[np.int64]:
+def _pairs_by_lock(program: Program, names: NDArray[np.int64]) -> NDArray[np.int64]:
     """Every two processes that ask for the same lock."""
     asks = program.operation == state.LOCK_ROW
-    asked = np.unique(np.stack([names[asks], program.owners[asks]], 1), axis=0)
+    asked = _unique_rows(np.stack([names[asks], program.owners[asks]], 1))
     found = [np.zeros((0, 2), np.int64)]
-    groups = {tuple(asked[asked[:, 0] == lock, 1].tolist()) for lock in range(locks)}
+    ends = np.flatnonzero(np.diff(asked[:, 0])) + 1
+    groups = {tuple(each.tolist()) for each in np.split(asked[:, 1], ends)}
     for group in groups:
         processes = np.array(group, np.int64)
         found.append(np.stack(np.meshgrid(processes, processes), -1).reshape(-1, 2))
-    return np.unique(np.concatenate(found), axis=0)
+    return _unique_rows(np.concatenate(found))
 
 
 def _pairs_by_barrier(program: Program, meetings: list[Meeting]) -> NDArray[np.int64]:
@@ -391,7 +401,7 @@ def _touched(
         np.stack(np.broadcast_arrays(*(np.asarray(column, np.int64) for column in part)), 1)
         for part in parts
     ]
-    return np.unique(np.concatenate(rows), axis=0)
+    return _unique_rows(np.concatenate(rows))
 
 
 def _runs(owner: NDArray[np.int64], first: NDArray[np.int64], pages: NDArray[np.int64]) -> Runs:

@@ -15,7 +15,7 @@ import select
 import socket
 import struct
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import numpy as np
@@ -685,7 +685,7 @@ class Machine:
         self.fabric = fabric
         self.simulation = fabric.begun()
         fabric.turns = None
-        self.devices = [LiveDevice.on(fabric) for _ in range(NODES)]
+        self.devices = [cast("LiveDevice", LiveDevice.on(fabric)) for _ in range(NODES)]
         self._unused = [*self.devices]
         self.clients: dict[int, Client] = {}  # by the descriptor of their socket
         self.ended: list[Any] = []

@@ -15,7 +15,6 @@ from nicscope.studies.verbs_programs import OUTCOMES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from nicscope.interfaces.run_report import NodeReport
     from nicscope.reports.printing import Printed
     from nicscope.studies.verbs_live import LiveRuns
     from nicscope.studies.verbs_measures import (
@@ -137,7 +136,7 @@ def busy_rows(found: LiveRuns) -> Rows:
     used = {run.node for run in found.runs}
     engines = {"CPU": "cpu_share", "NIC": "nic_share", "bus": "bus_share", "link": "link_share"}
 
-    def busy(name: str) -> Callable[[NodeReport], str]:
+    def busy(name: str) -> Callable[[Any], str]:
         return lambda node: significant((getattr(node, name) or 0.0) * report.elapsed_us)
 
     return rows_of(

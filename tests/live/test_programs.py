@@ -1,0 +1,135 @@
+"""Unmodified compiled programs, two processes each, over the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from live_clients import needs
+
+FEW = "12"
+RUNGS = [
+    "ibv_rc_pingpong -g 1 -c",
+    "ibv_rc_pingpong -g 0 -e",
+    "ibv_rc_pingpong -g 1 -N",
+    "ibv_uc_pingpong -g 1",
+    "ibv_ud_pingpong -g 1 -s 1024",
+    "ibv_srq_pingpong -g 1 -q 3",
+    "ibv_xsrq_pingpong -g 1",
+    "ib_send_bw -s 4096",
+    "ib_send_lat -s 64",
+    "ib_write_bw -s 9000",
+    "ib_write_lat",
+    "ib_read_bw -s 9000",
+    "ib_read_lat",
+    "ib_atomic_bw",
+    "ib_atomic_lat",
+    "ib_send_lat -c UD -s 64",
+    "ib_write_bw -c UC",
+    "ib_send_bw -e -s 64",
+]
+
+
+def shared_memory():
+    """What lies in /dev/shm."""
+    folder = Path("/dev/shm")
+    return {each.name for each in folder.iterdir()} if folder.exists() else set()
+
+
+@needs("ibv_devinfo")
+def test_devinfo_shows_an_active_port(execute):
+    ended = execute("--", "ibv_devinfo")
+
+    assert ended.returncode == 0
+    assert ended.stdout.startswith("functional: ")
+    assert "nicscope0" in ended.stdout
+    assert "PORT_ACTIVE" in ended.stdout
+
+
+@needs("ibv_devices")
+def test_devices_lists_the_device_and_what_follows_json_is_one_object(execute):
+    ended = execute("--json", "--", "ibv_devices")
+
+    assert "nicscope0" in ended.stderr
+    assert json.loads(ended.stdout)["mode"] == "functional"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(each, marks=needs(shlex.split(each)[0])) for each in RUNGS],
+)
+def test_two_processes_exchange_messages(execute, command):
+    before = shared_memory()
+    command = f"{command} -n {FEW}"
+    ended = execute("--json", "--peer", f"{command} localhost", "--", *shlex.split(command))
+
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads(ended.stdout)
+    assert found["statuses"] == [0, 0]
+    assert sum(run["messages_out"] for run in found["runs"]) >= int(FEW)
+    assert sum(run["lookups"] for run in found["runs"]) > 0
+    assert shared_memory() == before
+
+
+@needs("ibv_rc_pingpong")
+def test_every_message_comes_once_over_a_network_that_loses_some(execute):
+    command = "ibv_rc_pingpong -g 1 -c -n 30"
+    ended = execute(
+        *("--json", "--loss", "0.05", "--seed", "3"),
+        *("--peer", f"{command} localhost", "--", *shlex.split(command)),
+    )
+
+    assert json.loads(ended.stdout)["statuses"] == [0, 0]
+
+
+@needs("ibv_rc_pingpong")
+def test_the_peer_of_a_killed_process_hears_that_retries_are_used_up(tmp_path):
+    environment = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
+    command = "ibv_rc_pingpong -g 1 -n 100000000"
+    words = [*(sys.executable, "-m", "nicscope", "verbs", "exec"), *("--", *shlex.split(command))]
+    first = subprocess.Popen(
+        words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        time.sleep(6)
+        second = subprocess.Popen(
+            [*words, "localhost"], env=environment, stdout=subprocess.PIPE, text=True
+        )
+        time.sleep(6)
+        found = subprocess.run(
+            ["pgrep", "-f", f"^{command} localhost"], capture_output=True, text=True, check=False
+        )
+        for pid in found.stdout.split():
+            os.kill(int(pid), signal.SIGKILL)
+        said, _ = first.communicate(timeout=120)
+        second.communicate(timeout=60)
+    finally:
+        first.kill()
+
+    assert found.stdout.split()
+    assert first.returncode != 0
+    assert "(12)" in said  # IBV_WC_RETRY_EXC_ERR
+
+
+def test_without_a_compiler_one_line_says_what_to_install(execute, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    ended = execute("--", "anything")
+
+    assert ended.returncode == 2
+    assert "install one" in ended.stderr
+    assert len(ended.stderr.strip().splitlines()) == 1
+
+
+def test_what_is_no_program_is_said_in_one_line(execute):
+    ended = execute("--", "/no/such/program")
+
+    assert ended.returncode == 2
+    assert ended.stderr.strip().splitlines()[-1].endswith("No such file or directory")

@@ -56,8 +56,8 @@ class Client:
 
 def needs(program):
     """Skips a test where a program is not installed."""
-    packages = {"ibv": "ibverbs-utils", "ib": "perftest", "rping": "rdmacm-utils"}
-    package = packages.get(program.split("_")[0], "?")
+    packages = {"ibv": "ibverbs-utils", "ib": "perftest"}
+    package = packages.get(program.split("_")[0], "rdmacm-utils")
     return pytest.mark.skipif(
         shutil.which(program) is None, reason=f"{program} is not installed ({package})"
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
+import shutil
 import signal
-import subprocess
-import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,34 @@ def test_two_processes_exchange_messages(execute, command):
     assert shared_memory() == before
 
 
+MANAGED = [
+    ("rping -s -C 5", "rping -c -a 127.0.0.1 -C 5 -V"),
+    ("ucmatose", "ucmatose -s 127.0.0.1"),
+    ("udaddy", "udaddy -s 127.0.0.1"),
+    ("rdma_server", "rdma_client -s 127.0.0.1"),
+    ("ib_send_bw -R -s 64 -n 12", "ib_send_bw -R -s 64 -n 12 127.0.0.1"),
+]
+
+
+@pytest.mark.parametrize(
+    ("first", "peer"),
+    [pytest.param(*each, marks=needs(shlex.split(each[0])[0])) for each in MANAGED],
+)
+def test_ends_find_each_other_by_the_connection_manager(execute, first, peer):
+    ended = execute("--json", "--peer", peer, "--", *shlex.split(first))
+
+    assert json.loads(ended.stdout)["statuses"] == [0, 0], ended.stderr
+
+
+def test_nobody_listens_and_who_asks_is_refused(execute):
+    if shutil.which("rping") is None:
+        pytest.skip("rping is not installed (rdmacm-utils)")
+    ended = execute("--", "rping", "-c", "-a", "127.0.0.1", "-C", "1")
+
+    assert ended.returncode != 0
+    assert "RDMA_CM_EVENT_REJECTED" in ended.stdout + ended.stderr
+
+
 @needs("ibv_rc_pingpong")
 def test_every_message_comes_once_over_a_network_that_loses_some(execute):
     command = "ibv_rc_pingpong -g 1 -c -n 30"
@@ -89,33 +118,41 @@ def test_every_message_comes_once_over_a_network_that_loses_some(execute):
     assert json.loads(ended.stdout)["statuses"] == [0, 0]
 
 
-@needs("ibv_rc_pingpong")
-def test_the_peer_of_a_killed_process_hears_that_retries_are_used_up(tmp_path):
-    environment = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
-    command = "ibv_rc_pingpong -g 1 -n 100000000"
-    words = [*(sys.executable, "-m", "nicscope", "verbs", "exec"), *("--", *shlex.split(command))]
-    first = subprocess.Popen(
-        words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    try:
-        time.sleep(6)
-        second = subprocess.Popen(
-            [*words, "localhost"], env=environment, stdout=subprocess.PIPE, text=True
-        )
-        time.sleep(6)
-        found = subprocess.run(
-            ["pgrep", "-f", f"^{command} localhost"], capture_output=True, text=True, check=False
-        )
-        for pid in found.stdout.split():
-            os.kill(int(pid), signal.SIGKILL)
-        said, _ = first.communicate(timeout=120)
-        second.communicate(timeout=60)
-    finally:
-        first.kill()
+def children_of(pid):
+    """The processes that a process has begun, oldest first."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            words = each.read_text().rpartition(")")[2].split()
+            if int(words[1]) == pid:
+                found.append(int(each.parent.name))
+    return sorted(found)
 
-    assert found.stdout.split()
-    assert first.returncode != 0
-    assert "(12)" in said  # IBV_WC_RETRY_EXC_ERR
+
+@needs("ib_write_bw")
+def test_the_peer_of_a_killed_process_hears_that_retries_are_used_up(execute, tmp_path):
+    command = "ib_write_bw -s 64 -D 300"
+    before = shared_memory()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(execute, "--peer", f"{command} localhost", "--", *command.split())
+        programs = []
+        while len(programs) < 2 and not running.done():
+            time.sleep(0.2)
+            here = children_of(os.getpid())
+            programs = [
+                each
+                for one in here
+                for each in children_of(one)
+                if Path(f"/proc/{each}/comm").read_text().startswith("ib_write_bw")
+            ]
+        time.sleep(5)
+        os.kill(programs[0], signal.SIGKILL)
+        ended = running.result(300)
+
+    assert ended.returncode != 0
+    assert "Failed status 12" in ended.stdout  # IBV_WC_RETRY_EXC_ERR
+    assert shared_memory() == before
+    assert list(tmp_path.rglob("machine")) == []
 
 
 def test_without_a_compiler_one_line_says_what_to_install(execute, monkeypatch, tmp_path):

@@ -33,12 +33,14 @@ FLAGS = (
     "-Werror",
 )
 VERBS = "libibverbs.so.1"
+CM = "librdmacm.so.1"
 ENGINE = "engine.so"
 SOURCES = {
     VERBS: ("library.c", "data.c", "names.c"),
+    CM: ("connections.c",),
     ENGINE: ("engine.c",),
 }
-HEADERS = ("abi.h", "live.h")
+HEADERS = ("abi.h", "live.h", "cm_abi.h")
 PRIVATE = 0o700
 
 
@@ -61,8 +63,10 @@ def generated() -> dict[str, str]:
     """The files that are made from declarations, by name."""
     return {
         "layout.h": layout.header(),
-        "unsupported.h": symbols.unsupported_header(),
+        "unsupported.h": symbols.unsupported_header(symbols.UNSUPPORTED),
+        "cm_unsupported.h": symbols.unsupported_header(symbols.CM_UNSUPPORTED),
         "verbs.map": symbols.version_script(),
+        "cm.map": symbols.cm_version_script(),
     }
 
 
@@ -121,6 +125,10 @@ def _make(folder: Path, maker: str, flags: Sequence[str]) -> None:
         (folder / name).write_text(text)
     linking = {
         VERBS: (f"-Wl,-soname,{VERBS}", f"-Wl,--version-script={folder / 'verbs.map'}"),
+        CM: (
+            *(f"-Wl,-soname,{CM}", f"-Wl,--version-script={folder / 'cm.map'}"),
+            str(folder / VERBS),
+        ),
         ENGINE: (),
     }
     for name, sources in SOURCES.items():

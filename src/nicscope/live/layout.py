@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 
 WORD, HALF = "u8", "u4"
 
+# What ends of a connection tell each other, in questions and in events.
+PARAMETERS = (
+    *("qp_num", "psn", "responder", "initiator", "retry", "rnr", "flow", "srq", "qkey"),
+    "private_bytes",
+)
+PRIVATE_WORDS = 32
+
 # Every field is of 4 or 8 bytes and stands at a multiple of its size.
 STRUCTS = {
     "header": (  # once, at the beginning
@@ -68,6 +75,18 @@ STRUCTS = {
         ("pad", WORD),
     ),
     "event": (("cookie", WORD), ("type", HALF), ("pad", HALF)),
+    "cm_event": (  # of a connection
+        ("cookie", WORD),  # the end that it is about; of a request the one that listens
+        ("handle", WORD),
+        ("type", HALF),
+        ("status", HALF),
+        ("address", HALF),  # of who asks, as numbers
+        ("port", HALF),
+        ("own_port", HALF),
+        ("node", HALF),  # of the other end
+        *((name, HALF) for name in PARAMETERS),
+        *((f"private{place}", WORD) for place in range(PRIVATE_WORDS)),
+    ),
 }
 
 CONSTANTS = {
@@ -75,7 +94,7 @@ CONSTANTS = {
     "RINGS_AT": 4096,  # bytes
     "DATA_AT": 1 << 20,
     "SEGMENT_BYTES": 1 << 30,  # of which only what is used takes memory
-    "WORDS": 32,  # of a request and of its answer
+    "WORDS": 64,  # of a request and of its answer
     "NOBODY": 0xFFFFFFFF,
     "INLINE_BIT": 8,
 }
@@ -86,6 +105,8 @@ OPERATIONS = (
     *("CREATE_CHANNEL", "DESTROY_CHANNEL", "CREATE_CQ", "DESTROY_CQ", "RESIZE_CQ"),
     *("CREATE_QP", "MODIFY_QP", "QUERY_QP", "DESTROY_QP"),
     *("CREATE_SRQ", "MODIFY_SRQ", "QUERY_SRQ", "DESTROY_SRQ", "OPEN_XRCD", "CLOSE_XRCD"),
+    *("CM_CREATE", "CM_OWN", "CM_MOVE", "CM_BIND", "CM_LISTEN", "CM_CONNECT", "CM_ACCEPT"),
+    *("CM_REJECT", "CM_ESTABLISH", "CM_DISCONNECT", "CM_DESTROY"),
 )
 
 # What the machine says of itself, in this order behind the fingerprint's answer.
@@ -116,7 +137,9 @@ def _lines() -> Iterator[str]:
         yield "};"
         size = DTYPES[name].itemsize
         yield f'_Static_assert(sizeof(struct live_{name}) == {size}, "live_{name}");'
-    for prefix, names in (("OP", OPERATIONS), ("FACT", FACTS), ("ATTR", ATTRIBUTES)):
+    for prefix, names in (
+        ("OP", OPERATIONS), ("FACT", FACTS), ("ATTR", ATTRIBUTES), ("PARAM", PARAMETERS),
+    ):  # fmt: skip
         yield "enum {"
         yield from (f"\tLIVE_{prefix}_{name.upper()}," for name in names)
         yield f"\tLIVE_{prefix}_COUNT"

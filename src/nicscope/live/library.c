@@ -24,11 +24,8 @@ static const char PATH_VARIABLE[] = "NICSCOPE_LIVE"; /* where the machine listen
 
 /* ---- The machine ---- */
 
-struct answer { uint64_t error, word[LIVE_WORDS - 1]; };
-struct question { uint64_t operation, word[LIVE_WORDS - 1]; };
-
 /* Send a question, with a descriptor if there is one, and have its answer; 0, or an errno. */
-static int ask_with(struct question *q, struct answer *a, int given, int *taken, int most)
+static int ask_with(struct live_question *q, struct live_answer *a, int given, int *taken, int most)
 {
 	struct iovec io = {q, sizeof *q};
 	union { char bytes[CMSG_SPACE(2 * sizeof(int))]; struct cmsghdr align; } control;
@@ -63,7 +60,7 @@ static int ask_with(struct question *q, struct answer *a, int given, int *taken,
 	return (int)a->error;
 }
 
-static int ask(struct question *q, struct answer *a)
+static int ask(struct live_question *q, struct live_answer *a)
 {
 	pthread_mutex_lock(&live_link.lock);
 	int wrong = live_link.segment ? ask_with(q, a, -1, NULL, 0) : EIO;
@@ -71,9 +68,17 @@ static int ask(struct question *q, struct answer *a)
 	return wrong;
 }
 
-#define ASK(answer, name, ...) ask(&(struct question){LIVE_OP_##name, {__VA_ARGS__}}, answer)
+EXPORT int live_ask_machine(struct live_question *q, struct live_answer *a, int given)
+{
+	pthread_mutex_lock(&live_link.lock);
+	int wrong = live_link.segment ? ask_with(q, a, given, NULL, 0) : EIO;
+	pthread_mutex_unlock(&live_link.lock);
+	return wrong;
+}
 
-int live_is_there(void)
+#define ASK(answer, name, ...) ask(&(struct live_question){LIVE_OP_##name, {__VA_ARGS__}}, answer)
+
+EXPORT int live_is_there(void)
 {
 	char byte;
 	return recv(live_link.socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
@@ -137,8 +142,8 @@ static int attach_locked(void)
 		return EACCES;
 	}
 	prctl(PR_SET_PTRACER, (unsigned long)machine.pid, 0, 0, 0); /* whom Yama lets at our memory */
-	struct question hello = {LIVE_OP_HELLO, {LIVE_FINGERPRINT, (uint64_t)getpid()}};
-	struct answer answer;
+	struct live_question hello = {LIVE_OP_HELLO, {LIVE_FINGERPRINT, (uint64_t)getpid()}};
+	struct live_answer answer;
 	int given[2] = {-1, -1};
 	wrong = ask_with(&hello, &answer, -1, given, 2);
 	if (!wrong && (given[0] < 0 || given[1] < 0))
@@ -212,6 +217,9 @@ static struct ibv_device the_device = {
 	.node_type = 1, .transport_type = 0, .name = "nicscope0", .dev_name = "nicscope0",
 	.dev_path = "/sys/class/infiniband_verbs/nicscope0", .ibdev_path = "/sys/class/infiniband/nicscope0",
 };
+
+EXPORT uint64_t live_fact(int which) { return live_link.facts[which]; }
+EXPORT struct ibv_device *live_device(void) { return attach() ? NULL : &the_device; }
 
 EXPORT struct ibv_device **ibv_get_device_list(int *count)
 {
@@ -386,8 +394,8 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	if (pipe2(ends, O_CLOEXEC))
 		return failed(live, errno);
 	pthread_mutex_lock(&live_link.lock);
-	struct answer answer;
-	struct question question = {LIVE_OP_CREATE_CHANNEL, {1}};
+	struct live_answer answer;
+	struct live_question question = {LIVE_OP_CREATE_CHANNEL, {1}};
 	wrong = ask_with(&question, &answer, ends[1], NULL, 0);
 	live_link.opened += !wrong;
 	pthread_mutex_unlock(&live_link.lock);
@@ -420,7 +428,7 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 EXPORT int ibv_close_device(struct ibv_context *context)
 {
 	struct live_context *live = live_of(context);
-	struct answer answer;
+	struct live_answer answer;
 	ASK(&answer, DESTROY_CHANNEL, (uint64_t)live->async_write);
 	close(context->async_fd);
 	free(live);
@@ -432,7 +440,7 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
 	struct ibv_pd *pd = made(sizeof *pd);
-	struct answer answer;
+	struct live_answer answer;
 	int wrong = pd ? ASK(&answer, ALLOC_PD, 0) : ENOMEM;
 	if (wrong)
 		return failed(pd, wrong);
@@ -442,7 +450,7 @@ EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 
 EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
 {
-	struct answer answer;
+	struct live_answer answer;
 	int wrong = ASK(&answer, DEALLOC_PD, pd->handle);
 	if (!wrong)
 		free(pd);
@@ -452,7 +460,7 @@ EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
 EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access)
 {
 	struct ibv_mr *mr = made(sizeof *mr);
-	struct answer answer;
+	struct live_answer answer;
 	int wrong = mr ? ASK(&answer, REG_MR, pd->handle, (uintptr_t)addr, length, iova, access) : ENOMEM;
 	if (wrong)
 		return failed(mr, wrong);
@@ -473,7 +481,7 @@ EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, i
 
 EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 {
-	struct answer answer;
+	struct live_answer answer;
 	int wrong = ASK(&answer, DEREG_MR, mr->handle);
 	if (!wrong)
 		free(mr);
@@ -492,8 +500,8 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *a
 EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
 	struct ibv_comp_channel *channel = made(sizeof *channel + sizeof(uint64_t));
-	struct question question = {LIVE_OP_CREATE_CHANNEL, {0}};
-	struct answer answer;
+	struct live_question question = {LIVE_OP_CREATE_CHANNEL, {0}};
+	struct live_answer answer;
 	int ends[2];
 	if (!channel || pipe2(ends, O_CLOEXEC))
 		return failed(channel, errno);
@@ -519,7 +527,7 @@ static uint64_t handle_of(const struct ibv_comp_channel *channel)
 
 EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
-	struct answer answer;
+	struct live_answer answer;
 	if (channel->refcnt)
 		return EBUSY;
 	int wrong = ASK(&answer, DESTROY_CHANNEL, handle_of(channel));
@@ -540,7 +548,7 @@ static struct live_cq *create_cq(struct ibv_context *context, int cqe, void *cq_
 				 struct ibv_comp_channel *channel, unsigned vector)
 {
 	struct live_cq *cq = made(sizeof *cq);
-	struct answer answer;
+	struct live_answer answer;
 	int wrong = !cq ? ENOMEM : cqe < 1 || vector ? EINVAL : 0;
 	if (!wrong)
 		wrong = ASK(&answer, CREATE_CQ, (uint64_t)cqe, channel ? handle_of(channel) : 0, (uintptr_t)cq);
@@ -586,7 +594,7 @@ EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 EXPORT int ibv_destroy_cq(struct ibv_cq *base)
 {
 	struct live_cq *cq = (struct live_cq *)base;
-	struct answer answer;
+	struct live_answer answer;
 	int wrong = ASK(&answer, DESTROY_CQ, base->handle);
 	if (wrong)
 		return wrong;
@@ -652,7 +660,7 @@ static struct ibv_srq *create_srq(struct ibv_context *context, struct ibv_pd *pd
 				  struct ibv_srq_attr *attr, struct ibv_xrcd *xrcd, struct ibv_cq *cq)
 {
 	struct live_srq *srq = made(sizeof *srq);
-	struct answer answer;
+	struct live_answer answer;
 	uint64_t domain = xrcd ? *(uint64_t *)(xrcd + 1) : 0;
 	int wrong = srq ? ASK(&answer, CREATE_SRQ, pd->handle, attr->max_wr, attr->max_sge, domain,
 			      cq ? cq->handle : 0, (uintptr_t)srq) : ENOMEM;
@@ -699,14 +707,14 @@ static int get_srq_num(struct ibv_srq *base, uint32_t *number)
 
 EXPORT int ibv_modify_srq(struct ibv_srq *base, struct ibv_srq_attr *attr, int mask)
 {
-	struct answer answer;
+	struct live_answer answer;
 	return ASK(&answer, MODIFY_SRQ, base->handle, (uint64_t)mask, attr->max_wr, attr->srq_limit);
 }
 
 EXPORT int ibv_query_srq(struct ibv_srq *base, struct ibv_srq_attr *attr)
 {
 	struct live_srq *srq = (struct live_srq *)base;
-	struct answer answer;
+	struct live_answer answer;
 	int wrong = ASK(&answer, QUERY_SRQ, base->handle);
 	if (!wrong)
 		*attr = (struct ibv_srq_attr){srq->max_wr, srq->max_sge, (uint32_t)answer.word[0]};
@@ -716,7 +724,7 @@ EXPORT int ibv_query_srq(struct ibv_srq *base, struct ibv_srq_attr *attr)
 EXPORT int ibv_destroy_srq(struct ibv_srq *base)
 {
 	struct live_srq *srq = (struct live_srq *)base;
-	struct answer answer;
+	struct live_answer answer;
 	int wrong = ASK(&answer, DESTROY_SRQ, base->handle);
 	if (wrong)
 		return wrong;
@@ -728,7 +736,7 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *base)
 static struct ibv_xrcd *open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
 {
 	struct ibv_xrcd *xrcd = made(sizeof *xrcd + sizeof(uint64_t));
-	struct answer answer;
+	struct live_answer answer;
 	struct stat file = {0};
 	/* A file names a domain of the device, and each process has a device of its own. */
 	int has_file = attr->comp_mask & 1 && attr->fd != -1;
@@ -744,7 +752,7 @@ static struct ibv_xrcd *open_xrcd(struct ibv_context *context, struct ibv_xrcd_i
 
 static int close_xrcd(struct ibv_xrcd *xrcd)
 {
-	struct answer answer;
+	struct live_answer answer;
 	int wrong = ASK(&answer, CLOSE_XRCD, *(uint64_t *)(xrcd + 1));
 	if (!wrong)
 		free(xrcd);
@@ -767,7 +775,7 @@ static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_in
 		return NULL;
 	}
 	struct live_qp *qp = made(sizeof *qp);
-	struct answer answer;
+	struct live_answer answer;
 	int wrong = qp ? ASK(&answer, CREATE_QP, pd ? pd->handle : 0, (uint64_t)attr->qp_type,
 			     attr->send_cq ? attr->send_cq->handle : 0, attr->recv_cq ? attr->recv_cq->handle : 0,
 			     attr->srq ? attr->srq->handle : 0, attr->cap.max_send_wr, attr->cap.max_recv_wr,
@@ -838,8 +846,8 @@ static void keep_attributes(struct ibv_qp_attr *held, const struct ibv_qp_attr *
 EXPORT int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 {
 	struct live_qp *qp = (struct live_qp *)base;
-	struct answer answer;
-	struct question q = {LIVE_OP_MODIFY_QP, {base->handle, (uint64_t)(unsigned)mask}};
+	struct live_answer answer;
+	struct live_question q = {LIVE_OP_MODIFY_QP, {base->handle, (uint64_t)(unsigned)mask}};
 	uint64_t *to = &q.word[2];
 #define TELL(name, value) to[LIVE_ATTR_##name] = (uint64_t)(value)
 	TELL(QP_STATE, attr->qp_state);
@@ -888,7 +896,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask
 EXPORT int ibv_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
 {
 	struct live_qp *qp = (struct live_qp *)base;
-	struct answer answer;
+	struct live_answer answer;
 	(void)mask;
 	int wrong = ASK(&answer, QUERY_QP, base->handle);
 	if (wrong)
@@ -905,7 +913,7 @@ EXPORT int ibv_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,
 EXPORT int ibv_destroy_qp(struct ibv_qp *base)
 {
 	struct live_qp *qp = (struct live_qp *)base;
-	struct answer answer;
+	struct live_answer answer;
 	int wrong = ASK(&answer, DESTROY_QP, base->handle);
 	if (wrong)
 		return wrong;

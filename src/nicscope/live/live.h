@@ -7,6 +7,15 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+struct live_answer { uint64_t error, word[LIVE_WORDS - 1]; };
+struct live_question { uint64_t operation, word[LIVE_WORDS - 1]; };
+
+/* What librdmacm uses of the library beside it. */
+int live_ask_machine(struct live_question *, struct live_answer *, int given);
+uint64_t live_fact(int which);
+struct ibv_device *live_device(void); /* NULL if there is no machine */
+int live_is_there(void); /* 0 if the machine has gone */
+
 /* A process's one connection to the machine, whatever it opens. */
 struct live_link {
 	int socket, bell;
@@ -76,7 +85,6 @@ extern struct live_owner live_owners[LIVE_RINGS];
 
 void live_open_queue(struct live_queue *, uint64_t number, uint64_t at, uint64_t stride, uint64_t slots);
 void live_ring_bell(void);
-int live_is_there(void); /* 0 if the machine has gone */
 void live_forget_completions(struct ibv_cq *, uint32_t ring);
 
 int live_poll_cq(struct ibv_cq *, int, struct ibv_wc *);

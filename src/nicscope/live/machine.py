@@ -36,6 +36,7 @@ from nicscope.interfaces.verbs_device.calls import (
 )
 from nicscope.interfaces.verbs_device.fabric import addresses, guid
 from nicscope.live import layout
+from nicscope.live.connections import Connections
 from nicscope.live.device import NODES, LiveDevice, LiveFabric
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ _COMPLETION = struct.Struct("3Q8IQ")
 _EVENT = struct.Struct("QII")
 _CQ_EVENT = struct.Struct("QQ")
 LINE = 64
+OF_DEVICE = 1  # what a channel is for: asynchronous events; 2 is a connection manager's
 AT_A_TIME = 64  # requests or completions of one queue, before the others
 SPIN_S = 100e-6  # without anything to do before the machine sleeps, where processors are many
 PS_PER_NS = 1000
@@ -238,7 +240,7 @@ class Client:
         end = os.dup(given[0])
         os.set_blocking(end, False)
         self.channels[handle] = end
-        if is_async:
+        if is_async == OF_DEVICE:
             self.is_async.add(handle)
         return handle
 
@@ -509,6 +511,74 @@ class Client:
         self.device.free_xrcd(handle)  # type: ignore[union-attr]
         return []
 
+    # Connections.
+
+    @property
+    def node(self) -> int:
+        """The node of its NIC."""
+        return -1 if self.device is None else self.device.node
+
+    def write_event(self, channel: int, event: bytes) -> None:
+        """Write an event to a channel, if that is there still."""
+        if channel in self.channels:
+            self._write(channel, event)
+
+    def _cm_create(self, channel: int, cookie: int, space: int, *_: int) -> list[int]:
+        if channel not in self.channels:
+            raise Refused(errno.EINVAL)
+        return [self.machine.connections.create(self, channel, cookie, space)]
+
+    def _cm_own(self, handle: int, cookie: int, *_: int) -> list[int]:
+        self.machine.connections.end(self, handle).cookie = cookie
+        return []
+
+    def _cm_move(self, handle: int, channel: int, *_: int) -> list[int]:
+        if channel not in self.channels:
+            raise Refused(errno.EINVAL)
+        self.machine.connections.end(self, handle).channel = channel
+        return []
+
+    def _cm_bind(self, handle: int, port: int, *_: int) -> list[int]:
+        ends = self.machine.connections
+        return [ends.bind(ends.end(self, handle), port)]
+
+    def _cm_listen(self, handle: int, *_: int) -> list[int]:
+        end = self.machine.connections.end(self, handle)
+        if not end.port:
+            raise Refused(errno.EINVAL)
+        end.listens = True
+        return []
+
+    def _cm_connect(self, handle: int, address: int, port: int, *told: int) -> list[int]:
+        ends = self.machine.connections
+        ends.connect(ends.end(self, handle), address, port, told)
+        return []
+
+    def _cm_accept(self, handle: int, _a: int, _p: int, *told: int) -> list[int]:
+        ends = self.machine.connections
+        ends.accept(ends.end(self, handle), told)
+        return []
+
+    def _cm_reject(self, handle: int, _a: int, _p: int, *told: int) -> list[int]:
+        ends = self.machine.connections
+        ends.reject(ends.end(self, handle), told)
+        return []
+
+    def _cm_establish(self, handle: int, *_: int) -> list[int]:
+        ends = self.machine.connections
+        ends.establish(ends.end(self, handle))
+        return []
+
+    def _cm_disconnect(self, handle: int, *_: int) -> list[int]:
+        ends = self.machine.connections
+        ends.disconnect(ends.end(self, handle))
+        return []
+
+    def _cm_destroy(self, handle: int, *_: int) -> list[int]:
+        ends = self.machine.connections
+        ends.destroy(ends.end(self, handle))
+        return []
+
     # Rings.
 
     def drain(self) -> bool:
@@ -667,6 +737,7 @@ class Client:
     def leave(self) -> None:
         """The process has gone: give back what it has left."""
         self.connection.close()
+        self.machine.connections.leave(self)
         for end in self.channels.values():
             os.close(end)
         self.channels.clear()
@@ -690,6 +761,7 @@ class Machine:
         self.clients: dict[int, Client] = {}  # by the descriptor of their socket
         self.ended: list[Any] = []
         self.refused = self.unheard = 0
+        self.connections = Connections()
         self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener.bind(str(path))
@@ -703,6 +775,7 @@ class Machine:
         slots = machine.agenda.times[: NODES * KINDS].reshape(NODES, KINDS)
         self._all, self._timers = machine.agenda.times, slots[:, TIMER]
         self._moving = [slots[:, kind] for kind in range(KINDS) if kind != TIMER]
+        fabric.quiet = self._advance
         self._idle_since = time.monotonic_ns()
         self._processors = len(os.sched_getaffinity(0))
         self._is_idle = True

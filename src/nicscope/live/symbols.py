@@ -7,6 +7,10 @@ bound to, and calls for what no device here has.
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 HAVE = {
     "IBVERBS_1.0": """
@@ -116,21 +120,53 @@ UNSUPPORTED = {
 }
 
 
-def _by_version() -> dict[str, list[str]]:
+# Between the two libraries of one build.
+OWN = {"NICSCOPE_LIVE": "live_ask_machine live_fact live_device live_is_there"}
+
+CM_HAVE = {
+    "RDMACM_1.0": """
+        rdma_accept rdma_ack_cm_event rdma_bind_addr rdma_connect rdma_create_ep
+        rdma_create_event_channel rdma_create_id rdma_create_qp rdma_create_qp_ex rdma_destroy_ep
+        rdma_destroy_event_channel rdma_destroy_id rdma_destroy_qp rdma_disconnect rdma_event_str
+        rdma_free_devices rdma_freeaddrinfo rdma_get_cm_event rdma_get_devices rdma_get_dst_port
+        rdma_get_request rdma_get_src_port rdma_getaddrinfo rdma_listen rdma_migrate_id
+        rdma_reject rdma_resolve_addr rdma_resolve_route rdma_set_option
+    """,
+    "RDMACM_1.2": "rdma_establish rdma_init_qp_attr",
+}
+CM_UNSUPPORTED = {
+    "FAILING": {
+        "RDMACM_1.0": """
+            raccept rbind rclose rconnect rdma_create_srq rdma_create_srq_ex rdma_join_multicast
+            rdma_leave_multicast rdma_notify rfcntl rgetpeername rgetsockname rgetsockopt riounmap
+            riowrite rlisten rpoll rread rreadv rrecv rrecvfrom rrecvmsg rselect rsend rsendmsg
+            rsendto rsetsockopt rshutdown rsocket rwrite rwritev riomap
+        """,
+        "RDMACM_1.1": "rdma_join_multicast_ex",
+        "RDMACM_1.3": "rdma_get_remote_ece rdma_reject_ece rdma_set_local_ece",
+    },
+    "QUIETLY": {"RDMACM_1.0": "rdma_destroy_srq"},
+}
+
+
+def _by_version(*tables: Mapping[str, str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for table in (HAVE, *UNSUPPORTED.values()):
+    for table in tables:
         for version, names in table.items():
             found.setdefault(version, []).extend(names.split())
     return found
 
 
-def _order(version: str) -> tuple[bool, list[int]]:
-    return "PRIVATE" in version, [int(each) for each in version.rpartition("_")[2].split(".")]
+def _order(version: str) -> tuple[int, list[int]]:
+    kind, _, number = version.rpartition("_")
+    if kind == "NICSCOPE":
+        return 2, []
+    return int("PRIVATE" in kind), [int(each) for each in number.split(".")]
 
 
-def version_script() -> str:
-    """The linker's version script: each version is built on the one before it."""
-    found = _by_version()
+def _script(*tables: Mapping[str, str]) -> str:
+    """A linker's version script: each version is built on the one before it."""
+    found = _by_version(*tables)
     first, *_ = versions = sorted(found, key=_order)
     made = [f"{first} {{ global: {'; '.join(sorted(found[first]))}; local: *; }};"]
     made += [
@@ -140,11 +176,21 @@ def version_script() -> str:
     return "\n".join(made) + "\n"
 
 
-def unsupported_header() -> str:
-    """The C file of all calls that are not supported."""
+def version_script() -> str:
+    """The version script of libibverbs."""
+    return _script(HAVE, *UNSUPPORTED.values(), OWN)
+
+
+def cm_version_script() -> str:
+    """The version script of librdmacm."""
+    return _script(CM_HAVE, *CM_UNSUPPORTED.values())
+
+
+def unsupported_header(kinds: Mapping[str, Mapping[str, str]]) -> str:
+    """The C file of all calls that are not supported, by what they do."""
     return "".join(
         f"{kind}({name})\n"
-        for kind, table in UNSUPPORTED.items()
+        for kind, table in kinds.items()
         for names in table.values()
         for name in names.split()
     )

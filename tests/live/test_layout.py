@@ -12,6 +12,20 @@ from nicscope.live import layout, symbols
 from nicscope.live.build import HERE, VERBS, compiler
 
 HEADER = Path("/usr/include/infiniband/verbs.h")
+CM_HEADER = Path("/usr/include/rdma/rdma_cma.h")
+CM_FIELDS = {
+    "rdma_addr": "src_addr dst_addr addr",
+    "rdma_route": "addr path_rec num_paths",
+    "rdma_event_channel": "fd",
+    "rdma_cm_id": "verbs channel context qp route ps port_num event send_cq_channel send_cq "
+    "recv_cq_channel recv_cq srq pd qp_type",
+    "rdma_conn_param": "private_data private_data_len responder_resources initiator_depth "
+    "flow_control retry_count rnr_retry_count srq qp_num",
+    "rdma_ud_param": "private_data private_data_len ah_attr qp_num qkey",
+    "rdma_cm_event": "id listen_id event status param",
+    "rdma_addrinfo": "ai_flags ai_qp_type ai_port_space ai_src_len ai_src_addr ai_dst_addr "
+    "ai_route_len ai_connect ai_next",
+}
 FIELDS = {  # by struct: fields whose places are compared; its size always is
     "ibv_device": "node_type transport_type name dev_name dev_path ibdev_path",
     "ibv_device_attr": "fw_ver node_guid max_mr_size vendor_id max_qp max_sge atomic_cap "
@@ -64,15 +78,12 @@ FIELDS = {  # by struct: fields whose places are compared; its size always is
     "ibv_gid_entry": "gid gid_index port_num gid_type ndev_ifindex",
 }
 GROWN = {"verbs_context": "query_port"}  # at its beginning: places count from its end
-LATER = {  # what headers of earlier releases lack
-    "ibv_qp_ex": {"wr_atomic_write"},
-}
 
 
-def places(header, folder):
-    """Size and places of everything in ``FIELDS``, as a C compiler has them with ``header``."""
+def places(header, folder, every):
+    """Size and places of ``every`` struct's fields, as a C compiler has them with ``header``."""
     lines = []
-    for struct, fields in FIELDS.items():
+    for struct, fields in every.items():
         end = f"sizeof(struct {struct})" if struct in GROWN else "0"
         if struct not in GROWN:
             lines.append(f'printf("{struct} %zu\\n", sizeof(struct {struct}));')
@@ -90,11 +101,19 @@ def places(header, folder):
 
 @pytest.mark.skipif(not HEADER.exists(), reason="rdma-core's header is not installed")
 def test_every_place_is_that_of_the_public_header(tmp_path):
-    ours = places(HERE / "abi.h", tmp_path)
-    theirs = places(HEADER, tmp_path)
+    ours = places(HERE / "abi.h", tmp_path, FIELDS)
+    theirs = places(HEADER, tmp_path, FIELDS)
 
     assert len(ours) > 200
     assert ours == theirs
+
+
+@pytest.mark.skipif(not CM_HEADER.exists(), reason="librdmacm's header is not installed")
+def test_every_place_of_the_connection_manager_is_that_of_its_header(tmp_path):
+    ours = places(HERE / "cm_abi.h", tmp_path, CM_FIELDS)
+
+    assert len(ours) > 40
+    assert ours == places(CM_HEADER, tmp_path, CM_FIELDS)
 
 
 def test_the_c_header_has_every_struct_and_operation():

@@ -150,9 +150,21 @@ def test_the_peer_of_a_killed_process_hears_that_retries_are_used_up(execute, tm
         ended = running.result(300)
 
     assert ended.returncode != 0
-    assert "Failed status 12" in ended.stdout  # IBV_WC_RETRY_EXC_ERR
+    assert "Failed status 12" in ended.stdout + ended.stderr  # IBV_WC_RETRY_EXC_ERR
     assert shared_memory() == before
     assert list(tmp_path.rglob("machine")) == []
+
+
+@needs("ibv_srq_pingpong")
+def test_sanitizers_find_nothing(execute, monkeypatch):
+    flags = "-g -fsanitize=undefined -fno-sanitize-recover=undefined"
+    monkeypatch.setenv("NICSCOPE_LIVE_CFLAGS", flags)
+    for program in ("ibv_rc_pingpong -g 1", "ibv_srq_pingpong -g 1"):
+        command = f"{program} -n {FEW}"
+        ended = execute("--json", "--peer", f"{command} localhost", "--", *command.split())
+
+        assert json.loads(ended.stdout)["statuses"] == [0, 0]
+        assert "runtime error" not in ended.stderr
 
 
 def test_without_a_compiler_one_line_says_what_to_install(execute, monkeypatch, tmp_path):

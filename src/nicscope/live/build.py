@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,7 @@ FLAGS = (
     "-Wextra",
     "-Werror",
 )
+MORE_FLAGS = "NICSCOPE_LIVE_CFLAGS"
 VERBS = "libibverbs.so.1"
 CM = "librdmacm.so.1"
 ENGINE = "engine.so"
@@ -97,12 +99,13 @@ def digest(compiler_name: str, flags: Sequence[str]) -> str:
     return told.hexdigest()[:24]
 
 
-def built(flags: Sequence[str] = FLAGS) -> Path:
+def built() -> Path:
     """The folder with the libraries, built now if they are not there.
 
-    Errors: ``BuildError`` without a compiler, or with what it says.
+    ``NICSCOPE_LIVE_CFLAGS``: further flags, such as sanitizers.  Errors: ``BuildError`` without a
+    compiler, or with what it says.
     """
-    maker = compiler()
+    maker, flags = compiler(), (*FLAGS, *shlex.split(os.environ.get(MORE_FLAGS, "")))
     cache = cache_folder()
     folder = cache / digest(maker, flags)
     if all((folder / name).exists() for name in SOURCES):

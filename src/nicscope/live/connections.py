@@ -104,10 +104,8 @@ class Connections:
         made = self.create(listener.client, listener.channel, 0, listener.space)
         other = self._ends[made]
         other.port, other.peer, end.peer = listener.port, end.handle, made
-        event = self._event(
-            listener.cookie, made, REQUEST, 0, NETWORK + end.node + 1, end.port, listener.port,
-            end.node, told,
-        )  # fmt: skip
+        head = REQUEST, 0, NETWORK + end.node + 1, end.port, listener.port, end.node
+        event = self._event(listener.cookie, made, head, told)
         listener.client.write_event(listener.channel, event)
 
     def accept(self, end: End, told: Sequence[int]) -> None:
@@ -167,19 +165,15 @@ class Connections:
     def _tell(
         self, end: End, kind: int, status: int, node: int, told: Sequence[int] = _NOTHING
     ) -> None:
-        event = self._event(end.cookie, end.handle, kind, status, 0, 0, end.port, node, told)
+        event = self._event(end.cookie, end.handle, (kind, status, 0, 0, end.port, node), told)
         if end.cookie:
             end.client.write_event(end.channel, event)
 
-    def _event(self, cookie: int, handle: int, *numbers: object) -> bytes:
-        *head, told = numbers
-        words = [*told]  # type: ignore[call-overload]
+    def _event(self, cookie: int, handle: int, head: tuple[int, ...], told: Sequence[int]) -> bytes:
         count = len(layout.PARAMETERS)
-        words += [0] * (count + layout.PRIVATE_WORDS - len(words))
-        parameters = [word & HALF_MASK for word in words[:count]]
-        private = words[count : count + layout.PRIVATE_WORDS]
+        words = [*told, *_NOTHING][: count + layout.PRIVATE_WORDS]
         return (
             _HEAD.pack(cookie, handle, *head)
-            + _PARAMETERS.pack(*parameters)
-            + _PRIVATE.pack(*private)
+            + _PARAMETERS.pack(*(word & HALF_MASK for word in words[:count]))
+            + _PRIVATE.pack(*words[count:])
         )

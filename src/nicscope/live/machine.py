@@ -61,6 +61,7 @@ SPIN_S = 100e-6  # without anything to do before the machine sleeps, where proce
 PS_PER_NS = 1000
 SLACK_PS = 1_000_000  # by which timers may be ahead of what moves packets
 PS_PER_S = 10**12
+ATTEND_EVERY = 4  # busy steps between two looks at the sockets
 LONGEST_SLEEP_S = 0.05  # until it is asked again whether all is over
 MTUS = {code: 128 << code for code in range(1, 6)}
 MASK_STATE, MASK_CURRENT = 1, 2
@@ -774,7 +775,8 @@ class Machine:
         self._tally = machine.tally
         slots = machine.agenda.times[: NODES * KINDS].reshape(NODES, KINDS)
         self._all, self._timers = machine.agenda.times, slots[:, TIMER]
-        self._moving = [slots[:, kind] for kind in range(KINDS) if kind != TIMER]
+        kinds = np.arange(NODES * KINDS) % KINDS
+        self._moving: Any = np.flatnonzero(kinds != TIMER)
         fabric.quiet = self._advance
         self._idle_since = time.monotonic_ns()
         self._processors = len(os.sched_getaffinity(0))
@@ -796,11 +798,12 @@ class Machine:
 
     def serve(self, is_over: Callable[[], bool]) -> None:
         """Serve programs until ``is_over`` says so, which is asked between two looks."""
-        busy_at = time.monotonic()
+        busy_at, steps = time.monotonic(), 0
         while not is_over():
             if self._step():
-                busy_at = time.monotonic()
-                self._attend(0)
+                busy_at, steps = time.monotonic(), steps + 1
+                if steps % ATTEND_EVERY == 0:
+                    self._attend(0)
                 continue
             spins = self._processors > len(self.clients)
             if spins and time.monotonic() - busy_at < SPIN_S:
@@ -835,9 +838,7 @@ class Machine:
         fired = 0
         tally = self._tally
         while True:
-            soonest = (
-                int(self._others.min()) if False else min(int(one.min()) for one in self._moving)
-            )
+            soonest = int(self._all[self._moving].min())
             if soonest >= NEVER:
                 break
             tally["until"] = soonest + SLACK_PS

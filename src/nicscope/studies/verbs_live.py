@@ -114,8 +114,10 @@ class _Programs:
     def are_over(self) -> bool:
         """Whether all have ended; begins the next when it is time."""
         now = time.monotonic()
-        if self._left and now >= self._looked + _LOOK_S:
-            self._looked = now
+        if now < self._looked + _LOOK_S:
+            return False
+        self._looked = now
+        if self._left:
             self._resting = self._resting + 1 if self._rests() else 0
             if self._resting >= _RESTING or now > self._begun + _MOST_S:
                 self.begin()

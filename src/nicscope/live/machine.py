@@ -21,6 +21,7 @@ import numpy as np
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.advance import AT_ONCE
 from nicscope.drivers.simulate.records import KINDS, TIMER
+from nicscope.errors import SimulationError
 from nicscope.interfaces.verbs.qp import transition_errno
 from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.calls import (
@@ -141,6 +142,8 @@ class Client:
             return [0, *found], []
         except Refused as refused:
             return [refused.errno], []
+        except SimulationError:  # there is no room for it in the machine
+            return [errno.ENOMEM], []
         finally:
             for descriptor in given:
                 os.close(descriptor)

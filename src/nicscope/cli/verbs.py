@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 import typer.core
 
+from nicscope.cli import live
 from nicscope.cli.answer import add_commands, answer
 from nicscope.cli.arguments import beside_timeline, output_path, report_omitted
 from nicscope.cli.usage import Commands
@@ -106,3 +107,4 @@ add_commands(
         "context_settings": {"ignore_unknown_options": True, "allow_interspersed_args": False},
     },
 )
+app.command("exec", context_settings=live.CONTEXT, epilog=live.EXAMPLES)(live.execute)

@@ -69,6 +69,17 @@ def link(state: Any, functions: Sequence[Callable[..., Any]]) -> None:
     state.calls[:] = _linkers[key].calls
 
 
+def relink(state: Any, place: int, address: int, plain: Callable[..., Any]) -> None:
+    """Has ``state`` call machine code at ``address`` for the function at ``place``.
+
+    ``plain`` does the same for interpreted code.  Such code is entered as compiled functions are:
+    with the addresses of a result, an exception and the state, and the numbers.
+    """
+    _linked[place] = plain
+    if not INTERPRETED:
+        state.calls[place] = address
+
+
 @coded("nicscope.kernel.compiler.states:call")
 def call(state: Any, place: int, arguments: Any) -> Any:
     """Calls the function at ``place``; of a truth value only the lowest bit is significant."""
@@ -87,6 +98,10 @@ class Declarations:
 
     def __len__(self) -> int:
         return self._first + len(self._declared)
+
+    def place_of(self, name: str) -> int:
+        """The place of the function of that name.  Errors: ``ValueError``."""
+        return self._first + [each.__name__ for each in self._declared].index(name)
 
     def function(self, declared: Callable[P, R]) -> Callable[P, R]:
         """A step that calls the function of this name and arguments, which returns an int64."""

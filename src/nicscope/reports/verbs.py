@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from nicscope.reports.printing import Printed
+    from nicscope.studies.verbs_live import LiveRuns
     from nicscope.studies.verbs_measures import (
         AllLatencies,
         Bandwidth,
@@ -114,6 +115,40 @@ class ShownVerbs(Report):
             for test in run.tests
         )
         yield "tests", tidy(kinds, rows)
+
+
+class ShownLive(ShownVerbs):
+    """Compiled programs on one machine between real processes."""
+
+    found: LiveRuns
+
+    def parts(self) -> Iterator[Printed]:
+        """What each NIC did, by which engine virtual time was taken, and the counters."""
+        yield from super().parts()
+        if self.found.seen is not None:
+            yield busy_rows(self.found)
+
+
+def busy_rows(found: LiveRuns) -> Rows:
+    """A row for each process's node: how long each engine was busy, and packets sent again."""
+    assert found.seen is not None
+    [report] = found.seen.runs
+    used = {run.node for run in found.runs}
+    engines = {"CPU": "cpu_share", "NIC": "nic_share", "bus": "bus_share", "link": "link_share"}
+
+    def busy(name: str) -> Callable[[Any], str]:
+        return lambda node: significant((getattr(node, name) or 0.0) * report.elapsed_us)
+
+    return rows_of(
+        "Busy, in us of virtual time",
+        [node for node in report.nodes if node.node in used],
+        {
+            "node": lambda node: str(node.node),
+            **{heading: busy(name) for heading, name in engines.items()},
+            "misses": lambda node: significant(node.miss_us or 0.0),
+            "again": lambda node: whole(node.sent.again or 0),
+        },
+    )
 
 
 def _on(found: VerbsRuns, run: VerbsRun) -> str:

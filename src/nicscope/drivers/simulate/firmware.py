@@ -18,7 +18,13 @@ from nicscope.drivers.simulate.link import (
     sending,
 )
 from nicscope.drivers.simulate.observe import log_action
-from nicscope.drivers.simulate.pci import begin_pci, fetched_bytes, host_rcv_active, when_fetched
+from nicscope.drivers.simulate.pci import (
+    begin_pci,
+    fetch_payload,
+    fetched_bytes,
+    host_rcv_active,
+    when_fetched,
+)
 from nicscope.drivers.simulate.ports.calls import (
     begin_handler,
     end_miss,
@@ -42,7 +48,7 @@ from nicscope.drivers.simulate.records import (
     RECEIVE_READY,
     SEND_READY,
 )
-from nicscope.drivers.simulate.store import copy_control, fetch, give_back, has_bytes, take_attached
+from nicscope.drivers.simulate.store import copy_control, give_back, has_bytes, take_attached
 from nicscope.fabric.paths import NOBODY
 from nicscope.kernel.decorators import step
 from nicscope.nic.delivery import (
@@ -73,7 +79,6 @@ from nicscope.nic.ports.calls import (
     serve,
     update_store_and_forward,
 )
-from nicscope.nic.ports.descriptor import put_atomic_result
 from nicscope.nic.ports.layout import NOTHING_LEFT
 from nicscope.nic.transfers import (
     complete_packet,
@@ -375,7 +380,5 @@ def _send(machine, n, now):
     count = send_bytes(endpoint, deposited)
     fetching = endpoint.sent == machine.nodes[n].fetching
     if has_bytes(machine.store) and fetching and not crosses_bus(machine, n):
-        fetch(machine.store, n, packet, endpoint.sunk)
-        if has_ports(machine.ports):
-            put_atomic_result(machine, n, place_in(endpoint.sent, endpoint.send_ring))
+        fetch_payload(machine, n, place_in(endpoint.sent, endpoint.send_ring), endpoint.sunk)
     begin_link(machine, n, now, 0, count)

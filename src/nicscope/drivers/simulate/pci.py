@@ -8,6 +8,8 @@ moves is a move there (``bus/payloads.py``).
 
 from __future__ import annotations
 
+import numpy as np
+
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.state import crosses_bus
@@ -36,6 +38,7 @@ from nicscope.drivers.simulate.records import (
 from nicscope.drivers.simulate.store import deliver, fetch, has_bytes
 from nicscope.kernel.decorators import step
 from nicscope.nic.delivery import place_in, settle
+from nicscope.nic.ports.calls import load_from_program, store_to_program
 from nicscope.nic.ports.descriptor import put_atomic_result
 
 
@@ -107,7 +110,10 @@ def end_pci(machine, n, now):
         )
         if has_bytes(machine.store) and not crosses_bus(machine, n):
             upto = endpoint.drain_sunk
-            deliver(machine.store, n, packet, upto - flow.total, upto)
+            begin = upto - flow.total
+            deliver(machine.store, n, packet, begin, upto)
+            if mirrors_programs(machine):
+                store_to_program(machine, n, np.int64(packet.address + begin), flow.total)
         settle(endpoint, machine.arrivals[n], False)
     node.pci = PCI_IDLE
     _release_engine(machine, n, now)
@@ -120,11 +126,27 @@ def _end_fetch(machine, n, count):
     place = place_in(node.fetching, machine.endpoints[n].send_ring)
     packet = machine.sends[n, place]
     if has_bytes(machine.store) and not crosses_bus(machine, n):
-        fetch(machine.store, n, packet, count)
-        if has_ports(machine.ports):
-            put_atomic_result(machine, n, place)
+        fetch_payload(machine, n, place, count)
     node.fetching = -1
     return packet.number
+
+
+@step
+def fetch_payload(machine, n, place, upto):
+    """Moves the bytes up to ``upto`` of the payload at ``place`` of the send ring to the NIC."""
+    packet = machine.sends[n, place]
+    if mirrors_programs(machine):
+        done = machine.store.marks[n, 0]
+        load_from_program(machine, n, np.int64(packet.address + done), np.int64(upto - done))
+    fetch(machine.store, n, packet, upto)
+    if has_ports(machine.ports):
+        put_atomic_result(machine, n, place)
+
+
+@step
+def mirrors_programs(machine):
+    """Whether the hosts' memory stands for that of real processes."""
+    return has_ports(machine.ports) and machine.ports.rules[0].mirrors == 1
 
 
 @step

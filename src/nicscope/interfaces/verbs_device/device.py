@@ -15,7 +15,6 @@ from nicscope.drivers.simulate.ports.connections import (
     open_datagrams,
     stream_at,
 )
-from nicscope.drivers.simulate.ports.reports import discard_completions
 from nicscope.errors import SimulationError
 from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.calls import Bill, Caps, Event, Facts, Qp, QpState, Refused
@@ -30,7 +29,6 @@ from nicscope.interfaces.verbs_device.fabric import (
 from nicscope.interfaces.verbs_device.queues import MOST_INLINE, WorkQueues
 from nicscope.interfaces.verbs_device.regions import DM_BYTES
 from nicscope.interfaces.work_queues import open_port
-from nicscope.kernel.entry import bound
 from nicscope.nic.ports import layout, traffic
 
 if TYPE_CHECKING:
@@ -217,7 +215,6 @@ class Device(WorkQueues):
         self._next_number = FIRST_NUMBER
         # For a log that is kept: which pair has had a port since when (ps).
         self.held: dict[int, list[tuple[int, int]]] = {}
-        self._forget_completions = bound(discard_completions, self._machine)
         return getattr(self, name)
 
     @property
@@ -445,6 +442,23 @@ class Device(WorkQueues):
         stream["dead"] = 0
         stream["confirmed"] = stream["wanted"] = stream["first"] = attrs.rq_psn
         stream["begins"] = 1
+        pair.answers_from = -1
+        if other is not None and (other.peer, other.peer_node) == (pair.number, self._node):
+            self._number_answers(pair, other.attributes.rq_psn)
+            if other.state == calls.RTR:
+                owner = self._fabric.devices[two[0]]
+                assert isinstance(owner, Device)
+                owner._number_answers(other, attrs.rq_psn)
+
+    def _number_answers(self, pair: Pair, first: int) -> None:
+        """Begin a pair's packets with what its peer expects: it answers reads before it is RTS."""
+        pair.answers_from = first
+        self._number_packets(pair, first)
+
+    def _number_packets(self, pair: Pair, first: int) -> None:
+        stream: Any = stream_at(self._ports, self._node, pair.stream)
+        for name in ("oldest", "turn", "fresh", "numbered"):
+            stream[name] = first
 
     def _new_streams(self, peer: int, level: int) -> tuple[int, int]:
         """Allocate a connection's two streams, or reuse a destroyed pair's.  Errors: ENOMEM."""
@@ -464,10 +478,8 @@ class Device(WorkQueues):
         return here, there
 
     def _begin_sending(self, pair: Pair) -> None:
-        attrs = pair.attributes
-        stream: Any = stream_at(self._ports, self._node, pair.stream)
-        for name in ("oldest", "turn", "fresh", "numbered"):
-            stream[name] = attrs.sq_psn
+        if pair.answers_from != pair.attributes.sq_psn:  # else some answers may have gone already
+            self._number_packets(pair, pair.attributes.sq_psn)
         self._set_retry_limits(pair)
 
     def _set_retry_limits(self, pair: Pair) -> None:

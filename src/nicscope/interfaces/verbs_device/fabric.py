@@ -351,6 +351,7 @@ class Pair(msgspec.Struct, eq=False):
     inline_at: int = 0
     inline_key: int = 0
     inlined: int = 0  # requests that were given by value
+    answers_from: int = -1  # the number of its first packet, if the peer had to say that
     # Posted and not known to have ended: number, what the program calls it, what it is.
     sends: deque[tuple[int, int, int]] = msgspec.field(default_factory=deque)
     receives: deque[tuple[int, int, tuple[Piece, ...]]] = msgspec.field(default_factory=deque)

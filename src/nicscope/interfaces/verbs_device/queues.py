@@ -21,6 +21,7 @@ from nicscope.drivers.simulate.ports.reports import (
     KIND_BITS,
     Collecting,
     collect,
+    discard_completions,
 )
 from nicscope.drivers.simulate.records import COMPUTE, POST, PROVIDE
 from nicscope.interfaces.verbs_device import calls
@@ -180,6 +181,7 @@ class WorkQueues(Protection):
         self._queues: dict[int, Queue] = {}  # by handle, which is the place
         rows: NDArray[Any] = np.zeros((AT_ONCE, COLUMNS), np.int64)
         self._rows_out = rows.reshape(-1).view(np.uint8).data
+        self._forget_completions = bound(discard_completions, self._machine)
         self._collect = bound(collect, Collecting(self._machine, rows))
         self._events: list[Event] = []
         self._backlog: set[Pair] = set()  # of which work waits for a place on the NIC
@@ -696,7 +698,8 @@ class WorkQueues(Protection):
         record = self._ports.table[self._node, queue.port]
         record["read"] = record["reserved"] = record["received"]
         record["open"] = record["shared"] = record["group"] = record["limit"] = 0
-        if queue.cq:
+        if queue.cq:  # what was posted ends there, and is nobody's any more
+            self._forget_completions(self._node, queue.port, queue.cq)
             self._queues[queue.cq].users -= 1
         for cookie in queue.posted:
             del self._drawn[cookie]

@@ -14,6 +14,13 @@ from nicscope.kernel.distant import Declarations
 FIRMWARE = Declarations()
 
 
+# program_memory
+@FIRMWARE.function
+def load_from_program(nics, n, address, count): ...
+@FIRMWARE.function
+def store_to_program(nics, n, address, count): ...
+
+
 # free_queue
 @FIRMWARE.function
 def translate_buffer(nics, n, p): ...

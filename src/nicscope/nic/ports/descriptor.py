@@ -7,7 +7,11 @@ import numpy as np
 from nicscope.kernel.decorators import copy_bytes, routine, step
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports import layout
-from nicscope.nic.ports.calls import check_work_request
+from nicscope.nic.ports.calls import (
+    check_work_request,
+    load_from_program,
+    store_to_program,
+)
 from nicscope.nic.ports.lookup import NO_KEY
 from nicscope.nic.ports.streams import is_reliable, peer_of, stream_to
 
@@ -59,12 +63,17 @@ def perform_atomic(nics, n, p, packet, head):
         return
     head.atomic = port.atomic
     memory = nics.store.host[n]
+    mirrors = nics.ports.rules[0].mirrors == 1
+    if mirrors:
+        load_from_program(nics, n, np.int64(packet.address), np.int64(WORD_BYTES))
     found = _word_at(memory, packet.address)
     head.swap = found
     if port.atomic == layout.FETCH_ADD:
         _put_word(memory, packet.address, _sum(found, np.int64(port.immediate)))
     elif found == port.immediate:
         _put_word(memory, packet.address, np.int64(port.swap))
+    if mirrors:
+        store_to_program(nics, n, np.int64(packet.address), np.int64(WORD_BYTES))
 
 
 @routine

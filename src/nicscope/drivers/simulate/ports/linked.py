@@ -22,6 +22,7 @@ from nicscope.nic.ports import (
     free_queue,
     lookup,
     plan,
+    program_memory,
     receive,
     receive_queue,
     remote_memory,
@@ -38,8 +39,9 @@ _MODULES = (
     cpu, misses, network, posting, scripted, thread, follower,
     arbitration, completion_writes, moves, payloads, transactions,
     library, pages, release,
-    arrivals, complete, connection, free_queue, handles, lookup, plan, receive, receive_queue,
-    remote_memory, resume, retransmit, transmit, window, work_queues, work_requests,
+    arrivals, complete, connection, free_queue, handles, lookup, plan,
+    program_memory, receive, receive_queue, remote_memory, resume, retransmit, transmit, window,
+    work_queues, work_requests,
 )  # fmt: skip
 FUNCTIONS = tuple(
     each for declared in (FIRMWARE, HOST, DRIVER) for each in declared.found_in(*_MODULES)

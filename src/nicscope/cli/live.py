@@ -1,0 +1,95 @@
+"""``nicscope verbs exec -- COMMAND ...``: compiled RDMA programs between real processes."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from pathlib import Path  # noqa: TC003 - the command line reads it
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nicscope.cli.answer import tell
+from nicscope.cli.arguments import AsJson, option
+
+if TYPE_CHECKING:
+    from nicscope.reports.verbs import ShownLive
+
+# Options end where the program begins: what follows is the program's own.
+CONTEXT = {"allow_interspersed_args": False, "ignore_unknown_options": False}
+EXAMPLES = (
+    "Examples:\n\n"
+    "[bold]nicscope verbs exec -- ibv_devinfo[/bold]\n\n"
+    '[bold]nicscope verbs exec --peer "ibv_rc_pingpong -g 1 localhost" -- '
+    "ibv_rc_pingpong -g 1[/bold]"
+)
+
+
+def _share(text: str, name: str) -> Any:
+    return option("SHARE", text, f"--{name}", min=0.0, max=1.0)
+
+
+def execute(
+    command: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="-- COMMAND...", help="The program and its arguments.", show_default=False
+        ),
+    ],
+    peer: Annotated[
+        list[str] | None,
+        option(
+            "COMMAND",
+            "A further program, its arguments quoted with it, begun when the one before it waits; "
+            "may be repeated.",
+            "--peer",
+        ),
+    ] = None,
+    design: Annotated[
+        str | None, option("NAME|FILE", "What translates on the NICs; default rnic.", "--design")
+    ] = None,
+    platform: Annotated[
+        str | None, option("NAME|FILE", "What things cost; left out: the design's.", "--platform")
+    ] = None,
+    seed: Annotated[int, option("N", "Of what goes wrong on the network.", "--seed", min=0)] = 0,
+    loss: Annotated[float, _share("Of packets that are lost.", "loss")] = 0.0,
+    duplication: Annotated[float, _share("That come twice.", "duplication")] = 0.0,
+    reordering: Annotated[float, _share("That come late.", "reordering")] = 0.0,
+    corruption: Annotated[float, _share("That are damaged.", "corruption")] = 0.0,
+    out: Annotated[
+        Path | None, option("DIR", "Also write tables and results.json there.", "--out")
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Run a compiled RDMA program, as it is, on a simulated NIC, and show what the NIC did.
+
+    It finds a device nicscope0 through a libibverbs of nicscope's own, built by the system's
+    compiler on first use: no card, no kernel module, no root. A second shell's programs join the
+    same network; the first command, which holds the machine, ends when all of them have.
+    """
+    from nicscope.reports.result import folder_for
+    from nicscope.reports.verbs import ShownLive
+    from nicscope.studies.verbs_live import run_live
+    from nicscope.studies.verbs_programs import Wanted
+
+    stream = sys.stderr if as_json else sys.stdout
+    shares = {
+        "loss": loss,
+        "duplication": duplication,
+        "reordering": reordering,
+        "corruption": corruption,
+    }
+    wanted = Wanted(designs=[design], platform=platform, seed=seed, faults=shares)
+    with folder_for(out) as folder:
+        found = run_live(
+            [command, *(peer or [])],
+            wanted,
+            functools.partial(print, file=stream, flush=True),
+            stream if as_json else None,
+        )
+        if isinstance(found, list):
+            return next(filter(None, found), 0)
+        shown: ShownLive = ShownLive(found)
+        written = [] if folder is None else shown.write(folder)
+    tell(shown, written, as_json)
+    return next(filter(None, found.statuses), 0)

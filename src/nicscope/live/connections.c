@@ -1,0 +1,755 @@
+/* The connection manager: ends find each other through the machine, which passes on what they say.
+ * An event channel is a pipe whose other end the machine has, and the library itself for what it
+ * knows at once. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cm_abi.h"
+#include "live.h"
+
+/* Verbs that this library calls. */
+struct ibv_context *ibv_open_device(struct ibv_device *);
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *);
+struct ibv_qp *ibv_create_qp(struct ibv_pd *, struct ibv_qp_init_attr *);
+int ibv_modify_qp(struct ibv_qp *, struct ibv_qp_attr *, int);
+int ibv_destroy_qp(struct ibv_qp *);
+int ibv_query_gid(struct ibv_context *, uint8_t, int, union ibv_gid *);
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *);
+int ibv_destroy_comp_channel(struct ibv_comp_channel *);
+struct ibv_cq *ibv_create_cq(struct ibv_context *, int, void *, struct ibv_comp_channel *, int);
+int ibv_destroy_cq(struct ibv_cq *);
+
+enum { QPT_RC = 2, QPT_UD = 4, PORT = 1, GID_INDEX = 1, MTU = 5, ACK_TIMEOUT = 18, MOST_PRIVATE = 8 * 32 };
+enum { INIT = 1, RTR = 2, RTS = 3, ERR = 6, PATH = 3, ALL_ACCESS = 15 };
+
+struct channel { struct rdma_event_channel base; int write; uint64_t handle; };
+
+struct end {
+	struct rdma_cm_id id;
+	uint64_t handle;
+	uint32_t psn, peer_psn, peer_qpn, peer_node;
+	uint32_t responder, initiator, retry, rnr;
+	int is_connected, is_synchronous, owns_cqs;
+	struct ibv_qp_init_attr wanted; /* of a listening end that makes its ends' queue pairs */
+	int has_wanted;
+	unsigned events; /* not acknowledged */
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+};
+
+struct event { struct rdma_cm_event base; uint8_t private[MOST_PRIVATE]; };
+
+static struct ibv_context *the_context;
+static struct ibv_pd *the_domain;
+static pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int wrong(int number)
+{
+	errno = number;
+	return number ? -1 : 0;
+}
+
+static struct ibv_context *context(void)
+{
+	pthread_mutex_lock(&context_lock);
+	if (!the_context) {
+		struct ibv_device *device = live_device();
+		the_context = device ? ibv_open_device(device) : NULL;
+	}
+	pthread_mutex_unlock(&context_lock);
+	return the_context;
+}
+
+static struct end *end_of(struct rdma_cm_id *id) { return (struct end *)id; }
+
+static int ask(struct end *end, uint64_t operation, struct live_question *q, struct live_answer *a)
+{
+	q->operation = operation;
+	q->word[0] = end->handle;
+	return live_ask_machine(q, a, -1);
+}
+
+/* ---- Channels and events ---- */
+
+EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	struct channel *channel = calloc(1, sizeof *channel);
+	struct live_question q = {LIVE_OP_CREATE_CHANNEL, {2}};
+	struct live_answer a;
+	int ends[2];
+	if (!channel || !context() || pipe2(ends, O_CLOEXEC)) {
+		free(channel);
+		errno = ENODEV;
+		return NULL;
+	}
+	int failed = live_ask_machine(&q, &a, ends[1]);
+	if (failed) {
+		close(ends[0]);
+		close(ends[1]);
+		free(channel);
+		errno = failed;
+		return NULL;
+	}
+	*channel = (struct channel){{ends[0]}, ends[1], a.word[0]};
+	return &channel->base;
+}
+
+EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *base)
+{
+	struct channel *channel = (struct channel *)base;
+	struct live_question q = {LIVE_OP_DESTROY_CHANNEL, {channel->handle}};
+	struct live_answer a;
+	live_ask_machine(&q, &a, -1);
+	close(channel->base.fd);
+	close(channel->write);
+	free(channel);
+}
+
+static int announce(struct end *end, uint32_t type)
+{
+	struct live_cm_event event = {.cookie = (uintptr_t)end, .handle = end->handle, .type = type};
+	struct channel *channel = (struct channel *)end->id.channel;
+	return write(channel->write, &event, sizeof event) == (ssize_t)sizeof event ? 0 : -1;
+}
+
+EXPORT const char *rdma_event_str(int event)
+{
+	static const char *const names[] = {"RDMA_CM_EVENT_ADDR_RESOLVED", "RDMA_CM_EVENT_ADDR_ERROR",
+		"RDMA_CM_EVENT_ROUTE_RESOLVED", "RDMA_CM_EVENT_ROUTE_ERROR", "RDMA_CM_EVENT_CONNECT_REQUEST",
+		"RDMA_CM_EVENT_CONNECT_RESPONSE", "RDMA_CM_EVENT_CONNECT_ERROR", "RDMA_CM_EVENT_UNREACHABLE",
+		"RDMA_CM_EVENT_REJECTED", "RDMA_CM_EVENT_ESTABLISHED", "RDMA_CM_EVENT_DISCONNECTED",
+		"RDMA_CM_EVENT_DEVICE_REMOVAL", "RDMA_CM_EVENT_MULTICAST_JOIN", "RDMA_CM_EVENT_MULTICAST_ERROR",
+		"RDMA_CM_EVENT_ADDR_CHANGE", "RDMA_CM_EVENT_TIMEWAIT_EXIT"};
+	return event >= 0 && (size_t)event < sizeof names / sizeof *names ? names[event] : "UNKNOWN EVENT";
+}
+
+/* ---- Ends ---- */
+
+static struct end *new_end(struct rdma_event_channel *channel, void *program, int ps)
+{
+	struct end *end = calloc(1, sizeof *end);
+	if (!end)
+		return NULL;
+	end->id.channel = channel;
+	end->id.context = program;
+	end->id.ps = ps;
+	end->id.qp_type = ps == RDMA_PS_UDP ? QPT_UD : QPT_RC;
+	end->psn = (uint32_t)((uintptr_t)end >> 4) & 0xffffff;
+	pthread_mutex_init(&end->lock, NULL);
+	pthread_cond_init(&end->cond, NULL);
+	return end;
+}
+
+EXPORT int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *program, int ps)
+{
+	if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP)
+		return wrong(EOPNOTSUPP);
+	int is_synchronous = !channel;
+	if (is_synchronous && !(channel = rdma_create_event_channel()))
+		return -1;
+	struct end *end = new_end(channel, program, ps);
+	if (!end)
+		return wrong(ENOMEM);
+	end->is_synchronous = is_synchronous;
+	struct live_question q = {LIVE_OP_CM_CREATE, {((struct channel *)channel)->handle, (uintptr_t)end, (uint64_t)ps}};
+	struct live_answer a;
+	int failed = live_ask_machine(&q, &a, -1);
+	if (failed) {
+		free(end);
+		return wrong(failed);
+	}
+	end->handle = a.word[0];
+	*id = &end->id;
+	return 0;
+}
+
+EXPORT void rdma_destroy_qp(struct rdma_cm_id *id)
+{
+	if (id->qp)
+		ibv_destroy_qp(id->qp);
+	id->qp = NULL;
+	if (end_of(id)->owns_cqs) {
+		ibv_destroy_cq(id->send_cq);
+		ibv_destroy_cq(id->recv_cq);
+		ibv_destroy_comp_channel(id->send_cq_channel);
+		ibv_destroy_comp_channel(id->recv_cq_channel);
+		end_of(id)->owns_cqs = 0;
+	}
+}
+
+EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)
+{
+	struct end *end = end_of(event->event == RDMA_CM_EVENT_CONNECT_REQUEST ? event->listen_id : event->id);
+	pthread_mutex_lock(&end->lock);
+	end->events--;
+	pthread_cond_signal(&end->cond);
+	pthread_mutex_unlock(&end->lock);
+	free(event);
+	return 0;
+}
+
+EXPORT int rdma_destroy_id(struct rdma_cm_id *id)
+{
+	struct end *end = end_of(id);
+	struct live_question q = {0};
+	struct live_answer a;
+	int failed = ask(end, LIVE_OP_CM_DESTROY, &q, &a);
+	if (failed)
+		return wrong(failed);
+	if (id->event)
+		rdma_ack_cm_event(id->event);
+	id->event = NULL;
+	pthread_mutex_lock(&end->lock);
+	while (end->events)
+		pthread_cond_wait(&end->cond, &end->lock);
+	pthread_mutex_unlock(&end->lock);
+	if (end->is_synchronous)
+		rdma_destroy_event_channel(id->channel);
+	free(end);
+	return 0;
+}
+
+/* An address of version 4 in the host's order; 0: any. */
+static uint32_t address_of(const struct sockaddr *from)
+{
+	static const uint8_t own[16] = {[15] = 1};
+	if (!from)
+		return 0;
+	if (from->sa_family == AF_INET)
+		return ntohl(((const struct sockaddr_in *)from)->sin_addr.s_addr);
+	const uint8_t *bytes = ((const struct sockaddr_in6 *)from)->sin6_addr.s6_addr;
+	if (!memcmp(bytes, own, 16))
+		return INADDR_LOOPBACK;
+	return (uint32_t)bytes[12] << 24 | (uint32_t)bytes[13] << 16 | (uint32_t)bytes[14] << 8 | bytes[15];
+}
+
+static uint16_t port_of(const struct sockaddr *from)
+{
+	return from ? ntohs(((const struct sockaddr_in *)from)->sin_port) : 0; /* alike in both versions */
+}
+
+static uint32_t node_address(uint32_t node) { return 10u << 24 | (node + 1); }
+
+static void put_address(struct sockaddr_in *to, uint32_t address, uint16_t port)
+{
+	*to = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(address)}};
+}
+
+static int find_device(struct end *end)
+{
+	end->id.verbs = context();
+	end->id.port_num = PORT;
+	if (end->id.verbs)
+		ibv_query_gid(end->id.verbs, PORT, GID_INDEX, &end->id.route.addr.addr.sgid);
+	return end->id.verbs ? 0 : ENODEV;
+}
+
+static int bind_port(struct end *end, uint16_t port)
+{
+	struct live_question q = {.word = {[1] = port}};
+	struct live_answer a;
+	int failed = ask(end, LIVE_OP_CM_BIND, &q, &a);
+	if (!failed)
+		put_address(&end->id.route.addr.src_sin, node_address((uint32_t)live_fact(LIVE_FACT_NODE)), (uint16_t)a.word[0]);
+	return failed;
+}
+
+EXPORT int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *from)
+{
+	int failed = bind_port(end_of(id), port_of(from));
+	if (!failed && address_of(from))
+		failed = find_device(end_of(id));
+	if (!failed && !address_of(from))
+		id->route.addr.src_sin.sin_addr.s_addr = 0;
+	return wrong(failed);
+}
+
+static int is_done(struct end *end, int type);
+
+EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *from, struct sockaddr *to, int timeout_ms)
+{
+	struct end *end = end_of(id);
+	(void)timeout_ms;
+	int failed = find_device(end);
+	if (!failed && !id->route.addr.src_sin.sin_port)
+		failed = bind_port(end, port_of(from));
+	if (failed)
+		return wrong(failed);
+	id->route.addr.src_sin.sin_addr.s_addr = htonl(node_address((uint32_t)live_fact(LIVE_FACT_NODE)));
+	put_address(&id->route.addr.dst_sin, address_of(to), port_of(to));
+	return announce(end, RDMA_CM_EVENT_ADDR_RESOLVED) ? -1 : is_done(end, RDMA_CM_EVENT_ADDR_RESOLVED);
+}
+
+EXPORT int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
+{
+	(void)timeout_ms;
+	return announce(end_of(id), RDMA_CM_EVENT_ROUTE_RESOLVED) ? -1 : is_done(end_of(id), RDMA_CM_EVENT_ROUTE_RESOLVED);
+}
+
+EXPORT be16 rdma_get_src_port(struct rdma_cm_id *id) { return id->route.addr.src_sin.sin_port; }
+EXPORT be16 rdma_get_dst_port(struct rdma_cm_id *id) { return id->route.addr.dst_sin.sin_port; }
+
+/* ---- Queue pairs ---- */
+
+static void set_path(struct ibv_ah_attr *to, uint32_t node)
+{
+	*to = (struct ibv_ah_attr){.grh = {.sgid_index = GID_INDEX, .hop_limit = 64}, .is_global = 1, .port_num = PORT};
+	uint8_t mapped[16] = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = (uint8_t)(node + 1)};
+	memcpy(to->grh.dgid.raw, mapped, sizeof mapped);
+}
+
+static void fill(struct end *end, struct ibv_qp_attr *attr, int *mask, int state)
+{
+	memset(attr, 0, sizeof *attr);
+	attr->qp_state = state;
+	*mask = 1;
+	if (state == INIT) {
+		attr->port_num = PORT;
+		attr->qkey = RDMA_UDP_QKEY;
+		attr->qp_access_flags = ALL_ACCESS;
+		*mask |= 1 << 4 | 1 << 5 | (end->id.qp_type == QPT_UD ? 1 << 6 : 1 << 3);
+	} else if (state == RTR && end->id.qp_type != QPT_UD) {
+		set_path(&attr->ah_attr, end->peer_node);
+		attr->path_mtu = MTU;
+		attr->dest_qp_num = end->peer_qpn;
+		attr->rq_psn = end->peer_psn;
+		attr->max_dest_rd_atomic = (uint8_t)end->responder;
+		*mask |= 1 << 7 | 1 << 8 | 1 << 20 | 1 << 12 | 1 << 17 | 1 << 15;
+	} else if (state == RTS) {
+		attr->sq_psn = end->psn;
+		attr->timeout = ACK_TIMEOUT;
+		attr->retry_cnt = (uint8_t)end->retry;
+		attr->rnr_retry = (uint8_t)end->rnr;
+		attr->max_rd_atomic = (uint8_t)end->initiator;
+		*mask |= 1 << 16;
+		if (end->id.qp_type != QPT_UD)
+			*mask |= 1 << 9 | 1 << 10 | 1 << 11 | 1 << 13;
+	}
+}
+
+static int move_to(struct end *end, int state)
+{
+	struct ibv_qp_attr attr;
+	int mask;
+	fill(end, &attr, &mask, state);
+	return end->id.qp ? ibv_modify_qp(end->id.qp, &attr, mask) : 0;
+}
+
+EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
+{
+	fill(end_of(id), attr, mask, attr->qp_state);
+	return 0;
+}
+
+static int create_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr *attr)
+{
+	id->send_cq_channel = ibv_create_comp_channel(id->verbs);
+	id->recv_cq_channel = ibv_create_comp_channel(id->verbs);
+	if (!id->send_cq_channel || !id->recv_cq_channel)
+		return ENOMEM;
+	id->send_cq = ibv_create_cq(id->verbs, (int)attr->cap.max_send_wr + 1, id, id->send_cq_channel, 0);
+	id->recv_cq = ibv_create_cq(id->verbs, (int)attr->cap.max_recv_wr + 1, id, id->recv_cq_channel, 0);
+	end_of(id)->owns_cqs = 1;
+	return id->send_cq && id->recv_cq ? 0 : ENOMEM;
+}
+
+EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr wanted = *attr;
+	if (!id->verbs || id->qp)
+		return wrong(EINVAL);
+	pthread_mutex_lock(&context_lock);
+	if (!pd && !the_domain)
+		the_domain = ibv_alloc_pd(id->verbs);
+	pthread_mutex_unlock(&context_lock);
+	pd = pd ? pd : the_domain;
+	if (!wanted.send_cq && !wanted.recv_cq) {
+		int failed = create_cqs(id, attr);
+		if (failed)
+			return wrong(failed);
+		wanted.send_cq = id->send_cq;
+		wanted.recv_cq = id->recv_cq;
+	}
+	struct ibv_qp *qp = pd ? ibv_create_qp(pd, &wanted) : NULL;
+	if (!qp)
+		return -1;
+	id->qp = qp;
+	id->pd = pd;
+	id->qp_type = attr->qp_type;
+	attr->cap = wanted.cap;
+	int failed = move_to(end_of(id), INIT);
+	if (!failed && id->qp_type == QPT_UD) {
+		failed = move_to(end_of(id), RTR);
+		failed = failed ? failed : move_to(end_of(id), RTS);
+	}
+	if (failed)
+		rdma_destroy_qp(id);
+	return wrong(failed);
+}
+
+EXPORT int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *wide)
+{
+	struct ibv_qp_init_attr attr = {wide->qp_context, wide->send_cq, wide->recv_cq, wide->srq, wide->cap,
+		wide->qp_type, wide->sq_sig_all};
+	if (wide->comp_mask & ~1u)
+		return wrong(EOPNOTSUPP);
+	int failed = rdma_create_qp(id, wide->comp_mask & 1 ? wide->pd : NULL, &attr);
+	wide->cap = attr.cap;
+	return failed;
+}
+
+/* ---- Connections ---- */
+
+EXPORT int rdma_listen(struct rdma_cm_id *id, int backlog)
+{
+	struct live_question q = {.word = {[1] = (uint64_t)backlog}};
+	struct live_answer a;
+	if (!id->route.addr.src_sin.sin_port) {
+		int failed = bind_port(end_of(id), 0);
+		if (failed)
+			return wrong(failed);
+	}
+	return wrong(ask(end_of(id), LIVE_OP_CM_LISTEN, &q, &a));
+}
+
+/* What this end tells the other, behind three words of the question. */
+static int tell(struct end *end, struct live_question *q, const struct rdma_conn_param *param)
+{
+	uint64_t *to = &q->word[3];
+	to[LIVE_PARAM_QP_NUM] = end->id.qp ? end->id.qp->qp_num : param ? param->qp_num : 0;
+	to[LIVE_PARAM_PSN] = end->psn;
+	to[LIVE_PARAM_QKEY] = RDMA_UDP_QKEY;
+	if (!param)
+		return 0;
+	to[LIVE_PARAM_RESPONDER] = param->responder_resources;
+	to[LIVE_PARAM_INITIATOR] = param->initiator_depth;
+	to[LIVE_PARAM_RETRY] = param->retry_count;
+	to[LIVE_PARAM_RNR] = param->rnr_retry_count;
+	to[LIVE_PARAM_FLOW] = param->flow_control;
+	to[LIVE_PARAM_SRQ] = param->srq;
+	to[LIVE_PARAM_PRIVATE_BYTES] = param->private_data_len;
+	if (param->private_data_len)
+		memcpy(&to[LIVE_PARAM_COUNT], param->private_data, param->private_data_len);
+	return 0;
+}
+
+EXPORT int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
+{
+	static const struct rdma_conn_param usual = {.responder_resources = 16, .initiator_depth = 16, .retry_count = 7,
+		.rnr_retry_count = 7};
+	struct end *end = end_of(id);
+	struct live_question q = {.word = {[1] = ntohl(id->route.addr.dst_sin.sin_addr.s_addr),
+		[2] = ntohs(id->route.addr.dst_sin.sin_port)}};
+	struct live_answer a;
+	param = param ? param : (struct rdma_conn_param *)&usual;
+	end->initiator = param->initiator_depth > 16 ? 16 : param->initiator_depth;
+	end->responder = param->responder_resources > 16 ? 16 : param->responder_resources;
+	end->retry = param->retry_count & 7;
+	end->rnr = param->rnr_retry_count & 7;
+	tell(end, &q, param);
+	int failed = ask(end, LIVE_OP_CM_CONNECT, &q, &a);
+	return failed ? wrong(failed) : is_done(end, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+EXPORT int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
+{
+	struct end *end = end_of(id);
+	struct live_question q = {0};
+	struct live_answer a;
+	int failed = 0;
+	if (param) {
+		end->initiator = param->initiator_depth > 16 ? 16 : param->initiator_depth;
+		end->responder = param->responder_resources > 16 ? 16 : param->responder_resources;
+		end->rnr = param->rnr_retry_count & 7;
+	}
+	if (id->qp && id->qp_type != QPT_UD) {
+		failed = move_to(end, RTR);
+		failed = failed ? failed : move_to(end, RTS);
+	}
+	tell(end, &q, param);
+	failed = failed ? failed : ask(end, LIVE_OP_CM_ACCEPT, &q, &a);
+	if (failed || id->qp_type == QPT_UD)
+		return wrong(failed);
+	return is_done(end, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+EXPORT int rdma_reject(struct rdma_cm_id *id, const void *private, uint8_t bytes)
+{
+	struct rdma_conn_param param = {.private_data = private, .private_data_len = bytes};
+	struct live_question q = {0};
+	struct live_answer a;
+	tell(end_of(id), &q, &param);
+	return wrong(ask(end_of(id), LIVE_OP_CM_REJECT, &q, &a));
+}
+
+EXPORT int rdma_establish(struct rdma_cm_id *id)
+{
+	struct live_question q = {0};
+	struct live_answer a;
+	return wrong(ask(end_of(id), LIVE_OP_CM_ESTABLISH, &q, &a));
+}
+
+EXPORT int rdma_disconnect(struct rdma_cm_id *id)
+{
+	struct live_question q = {0};
+	struct live_answer a;
+	if (id->qp && id->qp_type != QPT_UD) {
+		int failed = move_to(end_of(id), ERR);
+		if (failed)
+			return wrong(failed);
+	}
+	int failed = ask(end_of(id), LIVE_OP_CM_DISCONNECT, &q, &a);
+	return failed ? wrong(failed) : is_done(end_of(id), RDMA_CM_EVENT_DISCONNECTED);
+}
+
+/* The end that a request makes here. */
+static struct end *accepted_end(struct end *listener, const struct live_cm_event *from)
+{
+	struct end *end = new_end(listener->id.channel, listener->id.context, listener->id.ps);
+	struct live_question q = {0};
+	struct live_answer a;
+	if (!end)
+		return NULL;
+	end->handle = from->handle;
+	end->peer_psn = from->psn;
+	end->peer_qpn = from->qp_num;
+	end->peer_node = from->node;
+	end->retry = from->retry & 7;
+	end->rnr = from->rnr & 7;
+	find_device(end);
+	put_address(&end->id.route.addr.src_sin, node_address((uint32_t)live_fact(LIVE_FACT_NODE)), (uint16_t)from->own_port);
+	put_address(&end->id.route.addr.dst_sin, from->address, (uint16_t)from->port);
+	q.word[1] = (uintptr_t)end;
+	ask(end, LIVE_OP_CM_OWN, &q, &a);
+	return end;
+}
+
+static void tell_parameters(struct event *event, const struct live_cm_event *from, int is_datagram)
+{
+	uint32_t bytes = from->private_bytes < MOST_PRIVATE ? from->private_bytes : MOST_PRIVATE;
+	memcpy(event->private, &from->private0, bytes);
+	if (is_datagram) {
+		struct rdma_ud_param *ud = &event->base.param.ud;
+		*ud = (struct rdma_ud_param){.private_data = bytes ? event->private : NULL, .private_data_len = (uint8_t)bytes,
+			.qp_num = from->qp_num, .qkey = from->qkey};
+		set_path(&ud->ah_attr, from->node);
+		return;
+	}
+	event->base.param.conn = (struct rdma_conn_param){.private_data = bytes ? event->private : NULL,
+		.private_data_len = (uint8_t)bytes, .responder_resources = (uint8_t)from->initiator,
+		.initiator_depth = (uint8_t)from->responder, .flow_control = (uint8_t)from->flow,
+		.retry_count = (uint8_t)from->retry, .rnr_retry_count = (uint8_t)from->rnr, .srq = (uint8_t)from->srq,
+		.qp_num = from->qp_num};
+}
+
+/* The peer has accepted: this end's queue pair goes on, and the peer hears that it may. */
+static void respond(struct end *end, struct rdma_cm_event *event, const struct live_cm_event *from)
+{
+	end->peer_psn = from->psn;
+	end->peer_qpn = from->qp_num;
+	end->peer_node = from->node;
+	end->rnr = from->rnr & 7 ? from->rnr & 7 : end->rnr;
+	if (end->id.qp_type == QPT_UD) {
+		event->event = RDMA_CM_EVENT_ESTABLISHED;
+		return;
+	}
+	if (!end->id.qp)
+		return;
+	int failed = move_to(end, RTR);
+	failed = failed ? failed : move_to(end, RTS);
+	failed = failed ? failed : rdma_establish(&end->id);
+	event->event = failed ? RDMA_CM_EVENT_CONNECT_ERROR : RDMA_CM_EVENT_ESTABLISHED;
+	event->status = -failed;
+}
+
+EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **found)
+{
+	struct live_cm_event from;
+	ssize_t got = read(channel->fd, &from, sizeof from);
+	if (got < 0)
+		return -1;
+	if (got != (ssize_t)sizeof from) {
+		while (live_is_there()) /* another thread has destroyed the channel: nothing comes any more */
+			pause();
+		return wrong(EIO);
+	}
+	struct event *event = calloc(1, sizeof *event);
+	struct end *end = (struct end *)(uintptr_t)from.cookie;
+	if (!event)
+		return wrong(ENOMEM);
+	event->base = (struct rdma_cm_event){.id = &end->id, .event = (int)from.type, .status = (int)from.status};
+	tell_parameters(event, &from, end->id.qp_type == QPT_UD && from.type != RDMA_CM_EVENT_CONNECT_REQUEST);
+	if (from.type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		struct end *accepted = accepted_end(end, &from);
+		if (!accepted) {
+			free(event);
+			return wrong(ENOMEM);
+		}
+		event->base.listen_id = &end->id;
+		event->base.id = &accepted->id;
+	} else if (from.type == RDMA_CM_EVENT_CONNECT_RESPONSE) {
+		respond(end, &event->base, &from);
+	} else if (from.type == RDMA_CM_EVENT_DISCONNECTED && end->id.qp && end->id.qp_type != QPT_UD) {
+		move_to(end, ERR);
+	}
+	pthread_mutex_lock(&end->lock);
+	end->events++;
+	pthread_mutex_unlock(&end->lock);
+	*found = &event->base;
+	return 0;
+}
+
+/* Of an end without a channel of the program's: wait until what was begun has ended. */
+static int is_done(struct end *end, int type)
+{
+	if (!end->is_synchronous)
+		return 0;
+	if (end->id.event)
+		rdma_ack_cm_event(end->id.event);
+	end->id.event = NULL;
+	if (rdma_get_cm_event(end->id.channel, &end->id.event))
+		return -1;
+	struct rdma_cm_event *event = end->id.event;
+	if (event->event == type)
+		return 0;
+	return wrong(event->event == RDMA_CM_EVENT_REJECTED ? ECONNREFUSED : EIO);
+}
+
+EXPORT int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
+{
+	struct live_question q = {.word = {[1] = channel ? ((struct channel *)channel)->handle : 0}};
+	struct live_answer a;
+	int failed = channel ? ask(end_of(id), LIVE_OP_CM_MOVE, &q, &a) : EOPNOTSUPP;
+	if (!failed)
+		id->channel = channel;
+	return wrong(failed);
+}
+
+EXPORT int rdma_get_request(struct rdma_cm_id *listener, struct rdma_cm_id **id)
+{
+	struct end *end = end_of(listener), *made;
+	struct rdma_cm_event *event;
+	if (!end->is_synchronous || rdma_get_cm_event(listener->channel, &event))
+		return end->is_synchronous ? -1 : wrong(EINVAL);
+	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
+		rdma_ack_cm_event(event);
+		return wrong(EINVAL);
+	}
+	made = end_of(event->id);
+	struct rdma_event_channel *own = rdma_create_event_channel();
+	int failed = own ? rdma_migrate_id(&made->id, own) : -1;
+	made->is_synchronous = 1;
+	if (!failed && end->has_wanted)
+		failed = rdma_create_qp(&made->id, listener->pd, &end->wanted);
+	rdma_ack_cm_event(event);
+	*id = &made->id;
+	return failed;
+}
+
+EXPORT int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *from, struct ibv_pd *pd,
+			  struct ibv_qp_init_attr *attr)
+{
+	if (rdma_create_id(NULL, id, NULL, from->ai_port_space))
+		return -1;
+	int failed;
+	if (attr)
+		attr->qp_type = from->ai_qp_type;
+	if (from->ai_flags & RAI_PASSIVE) {
+		failed = rdma_bind_addr(*id, from->ai_src_addr);
+		if (!failed && attr) {
+			end_of(*id)->wanted = *attr;
+			end_of(*id)->has_wanted = 1;
+			(*id)->pd = pd;
+		}
+	} else {
+		failed = rdma_resolve_addr(*id, from->ai_src_addr, from->ai_dst_addr, 2000);
+		failed = failed ? failed : rdma_resolve_route(*id, 2000);
+		failed = failed || !attr ? failed : rdma_create_qp(*id, pd, attr);
+	}
+	if (failed)
+		rdma_destroy_id(*id);
+	return failed;
+}
+
+EXPORT void rdma_destroy_ep(struct rdma_cm_id *id)
+{
+	rdma_destroy_qp(id);
+	rdma_destroy_id(id);
+}
+
+/* ---- Addresses and options ---- */
+
+EXPORT void rdma_freeaddrinfo(struct rdma_addrinfo *from)
+{
+	while (from) {
+		struct rdma_addrinfo *next = from->ai_next;
+		free(from->ai_src_addr);
+		free(from->ai_dst_addr);
+		free(from);
+		from = next;
+	}
+}
+
+EXPORT int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
+			    struct rdma_addrinfo **found)
+{
+	struct addrinfo wanted = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *list = NULL;
+	int flags = hints ? hints->ai_flags : 0;
+	if (flags & RAI_PASSIVE)
+		wanted.ai_flags = AI_PASSIVE;
+	int failed = getaddrinfo(node, service, &wanted, &list);
+	if (failed)
+		return failed;
+	struct rdma_addrinfo *made = calloc(1, sizeof *made);
+	struct sockaddr *address = malloc(list->ai_addrlen);
+	if (!made || !address) {
+		free(made);
+		free(address);
+		freeaddrinfo(list);
+		return wrong(ENOMEM);
+	}
+	memcpy(address, list->ai_addr, list->ai_addrlen);
+	made->ai_flags = flags;
+	made->ai_family = AF_INET;
+	made->ai_port_space = hints && hints->ai_port_space ? hints->ai_port_space : RDMA_PS_TCP;
+	made->ai_qp_type = hints && hints->ai_qp_type ? hints->ai_qp_type
+		: made->ai_port_space == RDMA_PS_UDP ? QPT_UD : QPT_RC;
+	if (flags & RAI_PASSIVE) {
+		made->ai_src_addr = address;
+		made->ai_src_len = list->ai_addrlen;
+	} else {
+		made->ai_dst_addr = address;
+		made->ai_dst_len = list->ai_addrlen;
+	}
+	freeaddrinfo(list);
+	*found = made;
+	return 0;
+}
+
+EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t length)
+{
+	(void)id, (void)value, (void)length;
+	return wrong(level == 0 && name <= 3 ? 0 : EOPNOTSUPP); /* hints of service and address */
+}
+
+EXPORT struct ibv_context **rdma_get_devices(int *count)
+{
+	struct ibv_context **list = calloc(2, sizeof *list);
+	if (list)
+		list[0] = context();
+	if (count)
+		*count = list && list[0];
+	return list;
+}
+
+EXPORT void rdma_free_devices(struct ibv_context **list) { free(list); }
+
+#define FAILING(name) EXPORT long name(void); EXPORT long name(void) { errno = EOPNOTSUPP; return -1; }
+#define QUIETLY(name) EXPORT void name(void); EXPORT void name(void) { }
+#include "cm_unsupported.h"

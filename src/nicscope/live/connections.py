@@ -1,0 +1,179 @@
+"""The connection manager's half in the machine: ends find each other by address and port."""
+
+from __future__ import annotations
+
+import errno
+import struct
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from nicscope.interfaces.verbs_device.calls import Refused
+from nicscope.live import layout
+from nicscope.live.device import NODES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nicscope.live.machine import Client
+
+REQUEST, RESPONSE, UNREACHABLE, REJECTED, ESTABLISHED, DISCONNECTED = 4, 5, 7, 8, 9, 10
+NO_SUCH_SERVICE, BY_ITS_PROGRAM = 8, 28  # why a request is rejected (InfiniBand, 12.6.7.2)
+DATAGRAMS = 0x111
+_HEAD = struct.Struct("QQ6I")
+_PARAMETERS = struct.Struct(f"{len(layout.PARAMETERS)}I")
+_PRIVATE = struct.Struct(f"{layout.PRIVATE_WORDS}Q")
+_NOTHING = (0,) * (len(layout.PARAMETERS) + layout.PRIVATE_WORDS)
+FIRST_FREE, LAST = 32768, 65535  # ports that are given out
+NETWORK = 10 << 24
+HALF_MASK = (1 << 32) - 1
+
+
+class End(msgspec.Struct, eq=False):
+    """One end of a connection, or one that listens."""
+
+    handle: int
+    client: Client
+    channel: int
+    cookie: int
+    space: int
+    port: int = 0
+    holds_port: bool = False  # what a request has made shares that of who listened
+    listens: bool = False
+    peer: int = 0  # its handle
+    is_up: bool = False
+
+    @property
+    def node(self) -> int:
+        """The node of its process."""
+        return self.client.node
+
+
+class Connections:
+    """All ends of all processes."""
+
+    def __init__(self) -> None:
+        self._ends: dict[int, End] = {}
+        self._made = 0
+        self._next_port = FIRST_FREE
+
+    def end(self, client: Client, handle: int) -> End:
+        """An end of a process.  Errors: EINVAL."""
+        found = self._ends.get(handle)
+        if found is None or found.client is not client:
+            raise Refused(errno.EINVAL)
+        return found
+
+    def create(self, client: Client, channel: int, cookie: int, space: int) -> int:
+        """A new end, whose events go to a channel."""
+        self._made += 1
+        self._ends[self._made] = End(self._made, client, channel, cookie, space)
+        return self._made
+
+    def bind(self, end: End, port: int) -> int:
+        """Give an end a port, or one that is free for 0.  Errors: EADDRINUSE."""
+        if port > LAST:
+            raise Refused(errno.EINVAL)
+        mine = [each for each in self._ends.values() if each.node == end.node]
+        used = {each.port for each in mine if each.holds_port}
+        if port in used:
+            raise Refused(errno.EADDRINUSE)
+        while not port:
+            self._next_port = self._next_port + 1 if self._next_port < LAST else FIRST_FREE
+            port = 0 if self._next_port in used else self._next_port
+        end.port, end.holds_port = port, True
+        return port
+
+    def _listener(self, asking: End, address: int, port: int) -> End | None:
+        """Who listens there: on the node of the address, or for any other address on all nodes."""
+        node = address - NETWORK - 1
+        nodes = [node] if 0 <= node < NODES else [asking.node, *range(NODES)]
+        for each in nodes:
+            for end in self._ends.values():
+                where = end.node, end.port, end.space
+                if end.listens and where == (each, port, asking.space):
+                    return end
+        return None
+
+    def connect(self, end: End, address: int, port: int, told: Sequence[int]) -> None:
+        """Ask who listens there for a connection; an event tells if nobody does."""
+        listener = self._listener(end, address, port)
+        if listener is None:
+            self._tell(end, REJECTED, NO_SUCH_SERVICE, end.node)
+            return
+        made = self.create(listener.client, listener.channel, 0, listener.space)
+        other = self._ends[made]
+        other.port, other.peer, end.peer = listener.port, end.handle, made
+        head = REQUEST, 0, NETWORK + end.node + 1, end.port, listener.port, end.node
+        event = self._event(listener.cookie, made, head, told)
+        listener.client.write_event(listener.channel, event)
+
+    def accept(self, end: End, told: Sequence[int]) -> None:
+        """Tell who asked that it is connected.  Errors: EINVAL if nobody has."""
+        peer = self._peer(end)
+        if end.space == DATAGRAMS:
+            end.is_up = peer.is_up = False
+            end.peer = peer.peer = 0
+        self._tell(peer, RESPONSE, 0, end.node, told)
+
+    def reject(self, end: End, told: Sequence[int]) -> None:
+        """Tell who asked that it is not.  Errors: EINVAL if nobody has."""
+        peer = self._peer(end)
+        end.peer = peer.peer = 0
+        self._tell(peer, REJECTED, BY_ITS_PROGRAM, end.node, told)
+
+    def establish(self, end: End) -> None:
+        """Both ends are up: who accepted hears of it.  Errors: EINVAL without a peer."""
+        peer = self._peer(end)
+        end.is_up = peer.is_up = True
+        self._tell(peer, ESTABLISHED, 0, end.node)
+
+    def disconnect(self, end: End) -> None:
+        """End a connection, of which both ends hear; one that the peer has ended stays so."""
+        if end.is_up:
+            self._take_down(end, is_left=True)
+
+    def _take_down(self, end: End, is_left: bool) -> None:
+        peer = self._ends.get(end.peer)
+        was_up, end.is_up, end.peer = end.is_up, False, 0
+        if was_up and is_left:
+            self._tell(end, DISCONNECTED, 0, end.node)
+        if peer is not None and peer.peer == end.handle:
+            peer.peer = 0
+            if peer.is_up or was_up:
+                peer.is_up = False
+                self._tell(peer, DISCONNECTED, 0, end.node)
+            else:
+                self._tell(peer, UNREACHABLE, 0, end.node)
+
+    def destroy(self, end: End) -> None:
+        """Forget an end; a peer hears that it has gone."""
+        self._take_down(end, is_left=False)
+        del self._ends[end.handle]
+
+    def leave(self, client: Client) -> None:
+        """A process has gone, and all its ends with it."""
+        for end in [each for each in self._ends.values() if each.client is client]:
+            self.destroy(end)
+
+    def _peer(self, end: End) -> End:
+        found = self._ends.get(end.peer)
+        if found is None:
+            raise Refused(errno.EINVAL)
+        return found
+
+    def _tell(
+        self, end: End, kind: int, status: int, node: int, told: Sequence[int] = _NOTHING
+    ) -> None:
+        event = self._event(end.cookie, end.handle, (kind, status, 0, 0, end.port, node), told)
+        if end.cookie:
+            end.client.write_event(end.channel, event)
+
+    def _event(self, cookie: int, handle: int, head: tuple[int, ...], told: Sequence[int]) -> bytes:
+        count = len(layout.PARAMETERS)
+        words = [*told, *_NOTHING][: count + layout.PRIVATE_WORDS]
+        return (
+            _HEAD.pack(cookie, handle, *head)
+            + _PARAMETERS.pack(*(word & HALF_MASK for word in words[:count]))
+            + _PRIVATE.pack(*words[count:])
+        )

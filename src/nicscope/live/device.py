@@ -1,0 +1,270 @@
+"""The device as real processes use it: its memory stands for theirs, nobody's call moves time."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from nicscope.drivers.simulate.ports.build import HostSize
+from nicscope.drivers.simulate.process import LAST, SIZE
+from nicscope.drivers.simulate.thread_scheduler import SingleCaller
+from nicscope.interfaces.verbs_device import calls
+from nicscope.interfaces.verbs_device.calls import Refused
+from nicscope.interfaces.verbs_device.device import Device
+from nicscope.interfaces.verbs_device.fabric import (
+    ANY_QUEUE,
+    HEADER,
+    SPACE,
+    Fabric,
+    Pair,
+    address_like,
+    header,
+)
+from nicscope.interfaces.verbs_device.fabric import SIZE as PORTS
+from nicscope.kernel.distant import relink
+from nicscope.nic.ports.calls import FIRMWARE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from nicscope.drivers.simulate.process import Simulation
+    from nicscope.interfaces.verbs_device.calls import Completion, Piece, Region
+
+NODES = 8  # processes that can be attached at a time: each has a NIC of its own
+PAIRS = 320  # queue pairs of each
+# Assumed: what programs ask for that are tried on one machine; pages are taken as they are used.
+FRAMES, PAGES, LONGEST = 1 << 17, 1 << 18, 1 << 17
+LIVE_SIZE = msgspec.structs.replace(
+    PORTS, regions=1 << 13, longest=LONGEST, queues=257, connections=1 << 12
+)
+LIVE_HOST = HostSize(frames=FRAMES, pages_per_space=PAGES, swap_blocks=16)
+ACCESS = calls.LOCAL_WRITE | calls.REMOTE_WRITE | calls.REMOTE_READ | calls.REMOTE_ATOMIC
+OPTIONAL = 0x3FF00000 | 1 << 7  # flags that may be ignored, huge pages among them
+PAGE = 4096
+
+
+class Engine:
+    """The C functions that move bytes between frames and processes."""
+
+    def __init__(self, library: Path) -> None:
+        self.so = ctypes.CDLL(str(library))
+        for name in ("live_touch", "live_write", "live_failures"):
+            getattr(self.so, name).restype = ctypes.c_int64
+        long = ctypes.c_int64
+        self.so.live_touch.argtypes = [long, long, long]
+        self.so.live_write.argtypes = [long, long, ctypes.c_char_p, long]
+        self.so.live_own.argtypes = [long, long]
+        self.so.live_place.argtypes = [long, ctypes.c_void_p, ctypes.c_void_p, long]
+        self._result = ctypes.c_int64()
+
+    def link(self, machine: Any) -> None:
+        """Has the firmware of ``machine`` move bytes of processes, compiled or interpreted."""
+        for name in ("load_from_program", "store_to_program"):
+            function = getattr(self.so, f"live_{name.partition('_')[0]}")
+            function.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 3
+            address = ctypes.cast(function, ctypes.c_void_p).value or 0
+            relink(machine, FIRMWARE.place_of(name), address, self._interpreted(function))
+        machine.ports.rules["mirrors"] = 1
+
+    def _interpreted(self, function: Any) -> Any:
+        result = ctypes.byref(self._result)
+
+        def moved(_machine: Any, *numbers: int) -> int:
+            function(result, None, None, *numbers)
+            return 0
+
+        return moved
+
+
+class LiveCaller(SingleCaller):
+    """One of several processes, each of which is called by the same plain Python code."""
+
+    def __init__(self, simulation: Simulation, node: int) -> None:
+        super().__init__(simulation)
+        self.process = simulation.processes[node]
+        self._outbox, self._until = self.asked, simulation.machine.tally["until"]
+        self._own = memoryview(bytearray(len(self.asked)))
+        self.asked = self._own
+
+    def carry_out(self, count: int) -> Sequence[int] | None:
+        """As ``SingleCaller``: what is asked may move virtual time."""
+        self._outbox[: count * SIZE] = self._own[: count * SIZE]
+        self._until[0] = LAST
+        self.asked = self._outbox
+        try:
+            return super().carry_out(count)
+        finally:
+            self.asked = self._own
+
+
+class LiveFabric(Fabric):
+    """The network that joins the NICs of all attached processes."""
+
+    def __init__(self, engine: Engine, design: Any, platform: Any, **options: Any) -> None:
+        super().__init__(
+            design, platform, nodes=NODES, size=LIVE_SIZE, host=LIVE_HOST, pairs=PAIRS, **options
+        )
+        self.engine = engine
+        self.quiet: Callable[[], object] = list  # has all go that needs no timer
+
+    def begun(self) -> Simulation:
+        """The simulation, in which nobody takes turns: the machine asks for all."""
+        is_new = self._begun is None
+        simulation = super().begun()
+        self.turns = None
+        if is_new:
+            self.engine.link(simulation.machine)
+            self.pages = np.zeros((NODES, FRAMES), np.int64)
+            memory = simulation.machine.ports.memory
+            for node in range(NODES):
+                bytes_of, pages = memory.bytes[node], self.pages[node]
+                if len(bytes_of) < FRAMES * PAGE:
+                    raise ValueError("a host has fewer frames than it was built with")
+                self.engine.so.live_place(node, bytes_of.ctypes.data, pages.ctypes.data, FRAMES)
+        return simulation
+
+    pages: Any  # by node and frame: the address of the process's page, or 0
+
+
+class LiveDevice(Device):
+    """A NIC and what one process has made on it."""
+
+    _fabric: LiveFabric
+    pid = 0  # of the process; 0: it has gone, or none has come yet
+    # By region: address of its first page in the process and here, bytes, frames.
+    real: dict[int, tuple[int, int, int, Any]]
+
+    def _have_caller(self) -> None:
+        self._calling = LiveCaller(self._fabric.begun(), self._node)
+        self._asked, self._before, self._rest = self._calling.asked, 0, None
+
+    @property
+    def node(self) -> int:
+        """The number of its node."""
+        return self._node
+
+    @property
+    def has_served(self) -> bool:
+        """Whether a process has ever been attached."""
+        return self._is_made
+
+    def _begin_on(self, fabric: Fabric) -> None:
+        super()._begin_on(fabric)
+        self.real = {}
+
+    def own(self, pid: int) -> None:
+        """Have the device's memory stand for that of a process, or of none (0)."""
+        self.now_ps  # noqa: B018 - the machine is made by the first use
+        self.pid = pid
+        self._fabric.engine.so.live_own(self._node, pid)
+
+    def register_process(
+        self, pd: int, address: int, length: int, iova: int, access: int
+    ) -> Region:
+        """Register memory of the process.
+
+        Errors: as ``register``; EFAULT where the process has nothing.
+        """
+        if access & ~(ACCESS | calls.MW_BIND | OPTIONAL):
+            raise Refused(errno.EOPNOTSUPP)
+        if length < 0 or address < 0 or address + length > 1 << 63:
+            raise Refused(errno.EINVAL)
+        first = address - address % PAGE
+        pages = -(-(address + length - first) // PAGE)
+        if pages > LONGEST:
+            raise Refused(errno.ENOMEM)
+        if self._fabric.engine.so.live_touch(self.pid, first, pages) != pages:
+            raise Refused(errno.EFAULT)
+        mapped = self.map(max(pages, 1) * PAGE)
+        try:
+            made = self.register(pd, mapped + address - first, length, iova, access & ~OPTIONAL)
+        except Refused:
+            self.unmap(mapped, max(pages, 1) * PAGE)
+            raise
+        number = mapped // PAGE
+        entries = self._memory.state.entries[self._node, SPACE, number : number + pages]
+        frames = entries["frame"]
+        self._fabric.pages[self._node, frames] = first + np.arange(pages) * PAGE
+        self.real[made.handle] = first, mapped, max(pages, 1) * PAGE, frames.copy()
+        return made
+
+    def deregister_process(self, handle: int) -> None:
+        """Deregister memory of the process.  Errors: EINVAL."""
+        if handle not in self.real:
+            raise Refused(errno.EINVAL)
+        self.deregister(handle)
+        _, mapped, size, frames = self.real.pop(handle)
+        self._fabric.pages[self._node, frames] = 0
+        self.unmap(mapped, size)
+
+    def completed(self, cq: int, most: int) -> list[Completion]:
+        """What has ended for a completion queue, oldest first, without any time passing."""
+        queue = self._queues[cq]
+        found: list[Completion] = []
+        while queue.held and len(found) < most:
+            found.append(queue.held.popleft())
+        if self._shown[cq] != self._read_to[cq] and len(found) < most:
+            self._take(queue, most, found)
+        return found
+
+    def settle(self) -> None:
+        """Hand over what waits for a place on the NIC, as far as there is one now."""
+        if self._backlog:
+            self._drain_to_host()
+        self._flush_posted()
+
+    def heard(self) -> Iterator[Any]:
+        """Asynchronous events since this was last asked."""
+        if self._draining or self._told != self._troubles[self._node]:
+            self._collect_errors()
+        self._read_to[ANY_QUEUE] = self._written[ANY_QUEUE]
+        self._heard = self._written[ANY_QUEUE]
+        while self._events:
+            yield self._events.pop(0)
+
+    def _await_acknowledgement(self, pair: Pair) -> None:
+        super()._await_acknowledgement(pair)
+        self._fabric.quiet()  # the packet that says so is on its way
+
+    def _write_grh(self, node: int, port: int, length: int, pieces: tuple[Piece, ...]) -> int:
+        """Write the GRH before a received datagram into the process; the sender's number."""
+        sender = self._fabric.devices[node]._by_port.get(port)
+        if sender is None:
+            return 0
+        source = to = sender.dgid
+        if node != self._node:
+            source, to = (address_like(to, each) for each in (node, self._node))
+        left = header(source, to, length - HEADER)
+        for piece in pieces:
+            region = self._regions.get(piece.lkey >> 8)
+            if region is None or region.row not in self.real:
+                break
+            first, mapped, _, _ = self.real[region.row]
+            at = piece.address - region.base + region.address - mapped + first
+            put = left[: piece.length]
+            self._fabric.engine.so.live_write(self.pid, at, put, len(put))
+            left = left[piece.length :]
+            if not left:
+                break
+        return sender.number
+
+    def release_all(self) -> None:
+        """Give back all that the process has made and left behind."""
+        for number in [*self._pairs]:
+            self.free_qp(number)
+        for handle in [*self._shared]:
+            self.free_srq(handle)
+        for handle in [*self._queues]:
+            self.free_cq(handle)
+        for handle in [*self.real]:
+            self.deregister_process(handle)
+        for handle in [*self._regions]:
+            self.deregister(handle)
+        self._domains.clear()
+        self._xrcds.clear()
+        self._events.clear()

@@ -1,0 +1,160 @@
+"""The memory and the messages that programs and the machine share: declared here, for C as well.
+
+``header()`` is what the C library is compiled with; the NumPy dtypes are what the machine reads
+by.  Both sides tell each other ``FINGERPRINT`` when a program attaches.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WORD, HALF = "u8", "u4"
+
+# What ends of a connection tell each other, in questions and in events.
+PARAMETERS = (
+    *("qp_num", "psn", "responder", "initiator", "retry", "rnr", "flow", "srq", "qkey"),
+    "private_bytes",
+)
+PRIVATE_WORDS = 32
+
+# Every field is of 4 or 8 bytes and stands at a multiple of its size.
+STRUCTS = {
+    "header": (  # once, at the beginning
+        ("fingerprint", WORD),
+        ("bell", HALF),  # grows with whatever a program has put into a ring
+        ("asleep", HALF),  # 1: the machine waits to be woken by a word to its event descriptor
+        ("yields", HALF),  # 1: processors are few, so a program that finds nothing lets others run
+        ("node", HALF),
+    ),
+    "ring": (  # of each queue: what has been put into it, and what has been taken out
+        ("tail", WORD),
+        *((f"pad{place}", WORD) for place in range(7)),  # a cache line for each writer
+        ("head", WORD),
+        ("armed", HALF),  # of a completion queue: 1: an event for the next, 2: if it is solicited
+        ("state", HALF),  # 1: the queue has overrun, and takes nothing any more
+        *((f"more{place}", WORD) for place in range(6)),
+    ),
+    "send": (  # a work request; its pieces, or its inline bytes, stand behind it
+        ("wr_id", WORD),
+        ("opcode", HALF),
+        ("flags", HALF),
+        ("imm", HALF),
+        ("pieces", HALF),
+        ("remote", WORD),
+        ("rkey", HALF),
+        ("inlined", HALF),  # bytes
+        ("compare", WORD),
+        ("swap", WORD),
+        ("dgid_high", WORD),
+        ("dgid_low", WORD),
+        ("qpn", HALF),
+        ("qkey", HALF),
+        ("sgid_index", HALF),
+        ("srqn", HALF),
+    ),
+    "receive": (("wr_id", WORD), ("pieces", HALF), ("pad", HALF)),
+    "piece": (("address", WORD), ("length", HALF), ("lkey", HALF)),
+    "completion": (
+        ("wr_id", WORD),
+        ("position", WORD),  # of a send: how many of its queue have ended with it
+        ("time", WORD),  # virtual, ns
+        ("status", HALF),
+        ("opcode", HALF),
+        ("byte_len", HALF),
+        ("imm", HALF),
+        ("qp_num", HALF),
+        ("src_qp", HALF),
+        ("flags", HALF),
+        ("ring", HALF),  # whose queue it is the end of; NOBODY: it has gone since
+        ("pad", WORD),
+    ),
+    "event": (("cookie", WORD), ("type", HALF), ("pad", HALF)),
+    "cm_event": (  # of a connection
+        ("cookie", WORD),  # the end that it is about; of a request the one that listens
+        ("handle", WORD),
+        ("type", HALF),
+        ("status", HALF),
+        ("address", HALF),  # of who asks, as numbers
+        ("port", HALF),
+        ("own_port", HALF),
+        ("node", HALF),  # of the other end
+        *((name, HALF) for name in PARAMETERS),
+        *((f"private{place}", WORD) for place in range(PRIVATE_WORDS)),
+    ),
+}
+
+CONSTANTS = {
+    "RINGS": 4096,
+    "RINGS_AT": 4096,  # bytes
+    "DATA_AT": 1 << 20,
+    "SEGMENT_BYTES": 1 << 30,  # of which only what is used takes memory
+    "WORDS": 64,  # of a request and of its answer
+    "NOBODY": 0xFFFFFFFF,
+    "INLINE_BIT": 8,
+}
+
+# What a program asks of the machine by its socket, one at a time.
+OPERATIONS = (
+    *("HELLO", "ALLOC_PD", "DEALLOC_PD", "REG_MR", "DEREG_MR", "REREG_MR"),
+    *("CREATE_CHANNEL", "DESTROY_CHANNEL", "CREATE_CQ", "DESTROY_CQ", "RESIZE_CQ"),
+    *("CREATE_QP", "MODIFY_QP", "QUERY_QP", "DESTROY_QP"),
+    *("CREATE_SRQ", "MODIFY_SRQ", "QUERY_SRQ", "DESTROY_SRQ", "OPEN_XRCD", "CLOSE_XRCD"),
+    *("CM_CREATE", "CM_OWN", "CM_MOVE", "CM_BIND", "CM_LISTEN", "CM_CONNECT", "CM_ACCEPT"),
+    *("CM_REJECT", "CM_ESTABLISH", "CM_DISCONNECT", "CM_DESTROY"),
+)
+
+# What the machine says of itself, in this order behind the fingerprint's answer.
+FACTS = (
+    *("node", "guid", "gid0_high", "gid0_low", "gid1_high", "gid1_low", "max_qp_wr", "max_sge"),
+    *("max_cqe", "max_srq_wr", "max_rd_atomic", "max_qp", "max_cq", "max_mr", "mtu_bytes"),
+    *("max_msg_bytes", "max_inline", "machine_pid"),
+)
+
+# What MODIFY_QP tells, behind the handle and the mask.
+ATTRIBUTES = (
+    *("qp_state", "cur_qp_state", "path_mtu", "qkey", "rq_psn", "sq_psn", "dest_qp_num"),
+    *("qp_access_flags", "pkey_index", "en_sqd_async_notify", "max_rd_atomic"),
+    *("max_dest_rd_atomic", "min_rnr_timer", "port_num", "timeout", "retry_cnt", "rnr_retry"),
+    *("dgid_high", "dgid_low", "sgid_index", "is_global"),
+)
+
+DTYPES = {name: np.dtype([*fields], align=True) for name, fields in STRUCTS.items()}
+_C_TYPES = {WORD: "uint64_t", HALF: "uint32_t"}
+
+
+def _lines() -> Iterator[str]:
+    for name, value in CONSTANTS.items():
+        yield f"#define LIVE_{name} {value}ull"
+    for name, fields in STRUCTS.items():
+        yield f"struct live_{name} {{"
+        yield from (f"\t{_C_TYPES[kind]} {field};" for field, kind in fields)
+        yield "};"
+        size = DTYPES[name].itemsize
+        yield f'_Static_assert(sizeof(struct live_{name}) == {size}, "live_{name}");'
+    for prefix, names in (
+        ("OP", OPERATIONS), ("FACT", FACTS), ("ATTR", ATTRIBUTES), ("PARAM", PARAMETERS),
+    ):  # fmt: skip
+        yield "enum {"
+        yield from (f"\tLIVE_{prefix}_{name.upper()}," for name in names)
+        yield f"\tLIVE_{prefix}_COUNT"
+        yield "};"
+
+
+_BODY = "\n".join(_lines())
+FINGERPRINT = int.from_bytes(hashlib.sha256(_BODY.encode()).digest()[:8], "little") >> 1
+
+
+def header() -> str:
+    """The C header of all this."""
+    guard = "NICSCOPE_LIVE_LAYOUT_H"
+    return (
+        f"/* Generated by nicscope.live.layout: not to be edited. */\n#ifndef {guard}\n"
+        f"#define {guard}\n#include <stdint.h>\n#define LIVE_FINGERPRINT {FINGERPRINT}ull\n"
+        f"{_BODY}\n#endif\n"
+    )

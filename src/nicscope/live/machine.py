@@ -1,0 +1,887 @@
+"""The process that holds the machine: programs attach by its socket, and share their rings with it.
+
+Nobody but the user whose process this is can attach.  A program asks for objects by the socket and
+posts and polls through rings in a segment of memory that it alone shares with the machine; what it
+writes there is checked here.  See docs/live.md.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import socket
+import struct
+import time
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+import numpy as np
+
+from nicscope.clock import NEVER
+from nicscope.drivers.simulate.advance import AT_ONCE
+from nicscope.drivers.simulate.records import KINDS, TIMER
+from nicscope.errors import SimulationError
+from nicscope.interfaces.verbs.qp import transition_errno
+from nicscope.interfaces.verbs_device import calls
+from nicscope.interfaces.verbs_device.calls import (
+    Caps,
+    Piece,
+    QpState,
+    Receive,
+    Refused,
+    Send,
+    UdTarget,
+)
+from nicscope.interfaces.verbs_device.fabric import addresses, guid
+from nicscope.live import layout
+from nicscope.live.connections import Connections
+from nicscope.live.device import NODES, LiveDevice, LiveFabric
+from nicscope.live.rings import Ring, Segment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+_WORDS = layout.CONSTANTS["WORDS"]
+_MESSAGE = struct.Struct(f"{_WORDS}Q")
+_CREDENTIALS = struct.Struct("3i")
+_WORD_MASK = (1 << 64) - 1
+_SEND, _RECEIVE = layout.DTYPES["send"], layout.DTYPES["receive"]
+_PIECE = struct.Struct("QII")
+_SEND_HEAD = struct.Struct("Q4IQ2I4Q4I")
+_RECEIVE_HEAD = struct.Struct("QII")
+_COMPLETION = struct.Struct("3Q8IQ")
+_EVENT = struct.Struct("QII")
+_CQ_EVENT = struct.Struct("QQ")
+OF_DEVICE = 1  # what a channel is for: asynchronous events; 2 is a connection manager's
+AT_A_TIME = 64  # requests or completions of one queue, before the others
+SPIN_S = 100e-6  # without anything to do before the machine sleeps, where processors are many
+PS_PER_NS = 1000
+SLACK_PS = 1_000_000  # by which timers may be ahead of what moves packets
+PS_PER_S = 10**12
+ATTEND_EVERY = 4  # busy steps between two looks at the sockets
+LONGEST_SLEEP_S = 0.05  # until it is asked again whether all is over
+MTUS = {code: 128 << code for code in range(1, 6)}
+MASK_STATE, MASK_CURRENT = 1, 2
+MASK_SQD_NOTIFY = 4
+NO_PIECES: tuple[Piece, ...] = ()
+KNOWN_OPCODES = frozenset(calls.OF_REQUEST) - {calls.WR_BIND, calls.WR_FLUSH}
+
+
+class Completions(msgspec.Struct, eq=False):
+    """A completion queue of a program."""
+
+    ring: Ring
+    cookie: int
+    channel: int  # 0: none
+    entries: int
+
+
+class Work(msgspec.Struct, eq=False):
+    """A queue of work requests: of a pair, or shared."""
+
+    ring: Ring
+    handle: int  # the pair's number, or the shared queue
+    is_send: bool
+    is_shared: bool
+    sges: int
+    most: int
+    inline: int = 0
+
+
+class Made(msgspec.Struct, eq=False):
+    """What a program has of a queue pair or a shared queue."""
+
+    cookie: int
+    kind: int
+    send: Work | None = None
+    receive: Work | None = None
+    sends: int = 0  # posted so far
+
+
+class Client:
+    """One attached process."""
+
+    def __init__(self, machine: Machine, connection: socket.socket) -> None:
+        self.machine = machine
+        self.connection = connection
+        self.device: LiveDevice | None = None
+        self.segment: Segment | None = None
+        self.pid = 0
+        self.bell = 0
+        self.channels: dict[int, int] = {}  # write ends, by handle
+        self.is_async: set[int] = set()
+        self.next_channel = 1
+        self.cqs: dict[int, Completions] = {}
+        self.made: dict[int, Made] = {}  # pairs by number
+        self.shared: dict[int, Made] = {}
+        self.work: list[Work] = []
+        # XRC domains that a file names (its device and number): handle, and how often opened.
+        self.domains: dict[tuple[int, ...], tuple[int, int]] = {}
+
+    # Questions.
+
+    def answer(self, message: bytes, given: list[int]) -> tuple[list[int], list[int]]:
+        """The words of the answer to a question, and descriptors that go with it."""
+        operation, *words = _MESSAGE.unpack(message)
+        names = layout.OPERATIONS
+        try:
+            if operation >= len(names):
+                raise Refused(errno.EOPNOTSUPP)
+            name = names[operation]
+            if (self.device is None) != (name == "HELLO"):
+                raise Refused(errno.EINVAL)
+            if name == "HELLO":
+                return [0, *self._hello(*words[:2])], self._given()
+            if name == "CREATE_CHANNEL":
+                return [0, self._open_channel(words[0], given)], []
+            self.drain()
+            found = getattr(self, f"_{name.lower()}")(*words)
+            self.device.settle()  # type: ignore[union-attr]
+            return [0, *found], []
+        except Refused as refused:
+            return [refused.errno], []
+        except SimulationError:  # there is no room for it in the machine
+            return [errno.ENOMEM], []
+        finally:
+            for descriptor in given:
+                os.close(descriptor)
+
+    def _hello(self, fingerprint: int, pid: int) -> list[int]:
+        if fingerprint != layout.FINGERPRINT:
+            raise Refused(errno.EPROTO)
+        told = self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        self.pid = _CREDENTIALS.unpack(told)[0] or pid
+        device = self.machine.take_device()
+        self.segment = Segment()
+        self.device = device
+        device.own(self.pid)
+        self.segment.header["node"] = device._node
+        facts, node = device.facts, device._node
+        gids = [
+            int.from_bytes(part, "little") for gid in addresses(node) for part in (gid[:8], gid[8:])
+        ]
+        network = int.from_bytes(guid(node).to_bytes(8, "big"), "little")
+        return [
+            *(node, network, *gids, facts.max_qp_wr, facts.max_sge, facts.max_cqe),
+            *(facts.max_srq_wr, facts.max_rd_atomic, facts.max_qp, facts.max_cq, facts.max_mr),
+            *(facts.mtu_bytes, facts.max_msg_bytes, facts.max_inline, os.getpid()),
+        ]
+
+    def _given(self) -> list[int]:
+        assert self.segment is not None
+        return [self.segment.fd, self.machine.bell]
+
+    def _open_channel(self, is_async: int, given: list[int]) -> int:
+        if not given:
+            raise Refused(errno.EINVAL)
+        handle, self.next_channel = self.next_channel, self.next_channel + 1
+        end = os.dup(given[0])
+        os.set_blocking(end, False)
+        self.channels[handle] = end
+        if is_async == OF_DEVICE:
+            self.is_async.add(handle)
+        return handle
+
+    def _destroy_channel(self, handle: int, *_: int) -> list[int]:
+        if handle not in self.channels:
+            raise Refused(errno.EINVAL)
+        if any(each.channel == handle for each in self.cqs.values()):
+            raise Refused(errno.EBUSY)
+        os.close(self.channels.pop(handle))
+        self.is_async.discard(handle)
+        return []
+
+    def _alloc_pd(self, *_: int) -> list[int]:
+        return [self.device.open_pd()]  # type: ignore[union-attr]
+
+    def _dealloc_pd(self, handle: int, *_: int) -> list[int]:
+        device: Any = self.device
+        if any(pair.domain == handle for pair in device._pairs.values()):
+            raise Refused(errno.EBUSY)
+        device.close_pd(handle)
+        return []
+
+    def _reg_mr(
+        self, pd: int, address: int, length: int, iova: int, access: int, *_: int
+    ) -> list[int]:
+        device: Any = self.device
+        made = device.register_process(pd, address, length, iova, access)
+        return [made.handle, made.lkey, made.rkey]
+
+    def _dereg_mr(self, handle: int, *_: int) -> list[int]:
+        self.device.deregister_process(handle)  # type: ignore[union-attr]
+        return []
+
+    def _rereg_mr(self, *_: int) -> list[int]:
+        raise Refused(errno.EOPNOTSUPP)
+
+    def _create_cq(self, entries: int, channel: int, cookie: int, *_: int) -> list[int]:
+        device, segment = self._both()
+        if channel and (channel not in self.channels or channel in self.is_async):
+            raise Refused(errno.EINVAL)
+        made = device.make_cq(entries)
+        try:
+            ring = segment.open(_COMPLETION.size, made.entries)
+        except Refused:
+            device.free_cq(made.handle)
+            raise
+        self.cqs[made.handle] = Completions(ring, cookie, channel, made.entries)
+        return [made.handle, made.entries, *self._told(ring)]
+
+    def _destroy_cq(self, handle: int, *_: int) -> list[int]:
+        device, segment = self._both()
+        if handle not in self.cqs:
+            raise Refused(errno.EINVAL)
+        device.free_cq(handle)
+        segment.close(self.cqs.pop(handle).ring)
+        return []
+
+    def _resize_cq(self, *_: int) -> list[int]:
+        raise Refused(errno.EOPNOTSUPP)
+
+    def _told(self, ring: Ring | None) -> list[int]:
+        return [ring.number, ring.at, ring.stride, ring.slots] if ring else [0, 0, 0, 0]
+
+    def _both(self) -> tuple[Any, Segment]:
+        assert self.device is not None
+        assert self.segment is not None
+        return self.device, self.segment
+
+    def _create_qp(self, *words: int) -> list[int]:
+        device, segment = self._both()
+        pd, kind, send_cq, recv_cq, srq, *caps, sig_all, xrcd, cookie = words[:13]
+        facts, wanted = device.facts, Caps(*caps)
+        limits = facts.max_qp_wr, facts.max_qp_wr, facts.max_sge, facts.max_sge, facts.max_inline
+        if any(one > limit for one, limit in zip(wanted, limits, strict=True)):
+            raise Refused(errno.EINVAL)
+        sends = kind != calls.XRC_RECV
+        receives = kind not in (calls.XRC_SEND, calls.XRC_RECV) and not srq
+        asked = wanted._replace(recv_wr=wanted.recv_wr if receives else 0)
+        made = device.make_qp(pd, kind, send_cq, recv_cq, srq, asked, bool(sig_all), xrcd)
+        caps_made = made.caps._replace(
+            send_sge=max(made.caps.send_sge, 1), recv_sge=max(made.caps.recv_sge, 1)
+        )
+        mine = Made(cookie, kind)
+        try:
+            if sends:
+                size = max(caps_made.send_sge * _PIECE.size, caps_made.inline, 8)
+                ring = segment.open(_SEND_HEAD.size + size, caps_made.send_wr)
+                sge, most = caps_made.send_sge, caps_made.send_wr
+                mine.send = Work(ring, made.number, True, False, sge, most, caps_made.inline)
+            if receives and caps_made.recv_wr:
+                size = caps_made.recv_sge * _PIECE.size
+                ring = segment.open(_RECEIVE_HEAD.size + size, caps_made.recv_wr)
+                sge, most = caps_made.recv_sge, caps_made.recv_wr
+                mine.receive = Work(ring, made.number, False, False, sge, most)
+        except Refused:
+            device.free_qp(made.number)
+            if mine.send:
+                segment.close(mine.send.ring)
+            raise
+        pair = device._pairs[made.number]
+        pair.caps = caps_made
+        self.made[made.number] = mine
+        self._list_work()
+        told = [self._told(each.ring if each else None) for each in (mine.send, mine.receive)]
+        return [made.number, *caps_made, *told[0], *told[1]]
+
+    def _list_work(self) -> None:
+        everything = [*self.made.values(), *self.shared.values()]
+        self.work = [
+            each for one in everything for each in (one.receive, one.send) if each is not None
+        ]
+
+    def _modify_qp(self, number: int, mask: int, *words: int) -> list[int]:
+        device: Any = self.device
+        if number not in self.made:
+            raise Refused(errno.EINVAL)
+        told = dict(zip(layout.ATTRIBUTES, words, strict=False))
+        now = device.qp_state(number)
+        then = told["qp_state"] if mask & MASK_STATE else now
+        if mask & MASK_CURRENT and told["cur_qp_state"] != now:
+            raise Refused(errno.EINVAL)
+        wrong = transition_errno(self.made[number].kind, now, then, mask & ~MASK_STATE)
+        wrong = wrong or self._attribute_errno(told, mask)
+        if wrong:
+            raise Refused(wrong)
+        device.modify_qp(number, self._state_of(number, told, mask, then))
+        if then == calls.RESET:
+            for work in (self.made[number].send, self.made[number].receive):
+                if work is not None:
+                    self._skip(work)
+        return [then]
+
+    def _skip(self, work: Work) -> None:
+        """Forget what a queue pair that was reset has in its ring."""
+        _, segment = self._both()
+        work.ring.next = int(segment.tails[work.ring.number])
+        segment.heads[work.ring.number] = work.ring.next
+        if work.is_send:
+            self.made[work.handle].sends = work.ring.next
+
+    def _attribute_errno(self, told: dict[str, int], mask: int) -> int:
+        device: Any = self.device
+        facts = device.facts
+        most = {
+            4: ("pkey_index", 0), 9: ("timeout", 31), 10: ("retry_cnt", 7), 11: ("rnr_retry", 7),
+            15: ("min_rnr_timer", 31), 13: ("max_rd_atomic", facts.max_rd_atomic),
+            17: ("max_dest_rd_atomic", facts.max_rd_atomic), 20: ("dest_qp_num", (1 << 24) - 1),
+        }  # fmt: skip
+        if mask & (1 << 14 | 1 << 18 | 1 << 25):
+            return errno.EOPNOTSUPP
+        if any(mask & 1 << bit and told[name] > limit for bit, (name, limit) in most.items()):
+            return errno.EINVAL
+        if mask & 1 << 5 and told["port_num"] != 1:
+            return errno.EINVAL
+        if mask & 1 << 8 and told["path_mtu"] not in MTUS:
+            return errno.EINVAL
+        if mask & 1 << 7 and (not told["is_global"] or told["sgid_index"] > 1):
+            return errno.EINVAL
+        if mask & 1 << 6 and told["qkey"] & 1 << 31 and os.geteuid() != 0:
+            return errno.EPERM
+        return 0
+
+    def _state_of(self, number: int, told: dict[str, int], mask: int, then: int) -> QpState:
+        device: Any = self.device
+        if then == calls.RESET:
+            return QpState(calls.RESET)
+        named = {
+            3: ("access", "qp_access_flags"), 20: ("dest_qpn", "dest_qp_num"),
+            9: ("timeout", "timeout"), 10: ("retry", "retry_cnt"), 11: ("rnr_retry", "rnr_retry"),
+            15: ("min_rnr_timer", "min_rnr_timer"), 13: ("rd_atomic", "max_rd_atomic"),
+            17: ("dest_rd_atomic", "max_dest_rd_atomic"), 6: ("qkey", "qkey"),
+            4: ("pkey_index", "pkey_index"),
+        }  # fmt: skip
+        new: dict[str, Any] = {
+            own: told[name] for bit, (own, name) in named.items() if mask & 1 << bit
+        }
+        if mask & 1 << 12:
+            new["rq_psn"] = told["rq_psn"] & 0xFFFFFF
+        if mask & 1 << 16:
+            new["sq_psn"] = told["sq_psn"] & 0xFFFFFF
+        if mask & 1 << 8:
+            new["path_mtu_bytes"] = MTUS[told["path_mtu"]]
+        if mask & 1 << 7:
+            halves = told["dgid_high"], told["dgid_low"]
+            new["dgid"] = b"".join(half.to_bytes(8, "little") for half in halves)
+            new["sgid_index"] = told["sgid_index"]
+        new["tells_drained"] = bool(mask & MASK_SQD_NOTIFY and told["en_sqd_async_notify"])
+        return QpState(**(device._pairs[number].attributes._asdict() | new | {"state": then}))
+
+    def _query_qp(self, number: int, *_: int) -> list[int]:
+        if number not in self.made:
+            raise Refused(errno.EINVAL)
+        return [self.device.qp_state(number)]  # type: ignore[union-attr]
+
+    def _destroy_qp(self, number: int, *_: int) -> list[int]:
+        device, segment = self._both()
+        if number not in self.made:
+            raise Refused(errno.EINVAL)
+        device.free_qp(number)
+        gone = self.made.pop(number)
+        for work in (gone.send, gone.receive):
+            if work is not None:
+                segment.close(work.ring)
+        self._list_work()
+        return []
+
+    def _create_srq(
+        self, pd: int, wr: int, sge: int, xrcd: int, cq: int, cookie: int, *_: int
+    ) -> list[int]:
+        device, segment = self._both()
+        facts = device.facts
+        if not 0 < wr <= facts.max_srq_wr or sge > facts.max_sge or (cq and cq not in self.cqs):
+            raise Refused(errno.EINVAL)
+        made = device.make_srq(pd, wr, max(sge, 1), xrcd, cq)
+        try:
+            ring = segment.open(_RECEIVE_HEAD.size + made.sge * _PIECE.size, made.wr)
+        except Refused:
+            device.free_srq(made.handle)
+            raise
+        work = Work(ring, made.handle, False, True, made.sge, made.wr)
+        self.shared[made.handle] = Made(cookie, 0, None, work)
+        self._list_work()
+        return [made.handle, made.number, made.wr, made.sge, *self._told(ring)]
+
+    def _modify_srq(self, handle: int, mask: int, _wr: int, limit: int, *_: int) -> list[int]:
+        device: Any = self.device
+        if handle not in self.shared:
+            raise Refused(errno.EINVAL)
+        if mask & 1:
+            raise Refused(errno.EOPNOTSUPP)
+        if mask & 2:
+            device.srq_limit(handle, limit)
+        return []
+
+    def _query_srq(self, handle: int, *_: int) -> list[int]:
+        if handle not in self.shared:
+            raise Refused(errno.EINVAL)
+        return [self.device.srq_read_limit(handle)]  # type: ignore[union-attr]
+
+    def _destroy_srq(self, handle: int, *_: int) -> list[int]:
+        device, segment = self._both()
+        if handle not in self.shared:
+            raise Refused(errno.EINVAL)
+        device.free_srq(handle)
+        work = self.shared.pop(handle).receive
+        assert work is not None
+        segment.close(work.ring)
+        self._list_work()
+        return []
+
+    def _open_xrcd(self, has_file: int, *words: int) -> list[int]:
+        file = words[:2]
+        if has_file and file in self.domains:
+            handle, users = self.domains[file]
+        else:
+            handle, users = self.device.make_xrcd(), 0  # type: ignore[union-attr]
+        if has_file:
+            self.domains[file] = handle, users + 1
+        return [handle]
+
+    def _close_xrcd(self, handle: int, *_: int) -> list[int]:
+        for file, (domain, users) in [*self.domains.items()]:
+            if domain == handle and users > 1:
+                self.domains[file] = domain, users - 1
+                return []
+            if domain == handle:
+                del self.domains[file]
+        self.device.free_xrcd(handle)  # type: ignore[union-attr]
+        return []
+
+    # Connections.
+
+    @property
+    def node(self) -> int:
+        """The node of its NIC."""
+        return -1 if self.device is None else self.device.node
+
+    def write_event(self, channel: int, event: bytes) -> None:
+        """Write an event to a channel, if that is there still."""
+        if channel in self.channels:
+            self._write(channel, event)
+
+    def _cm_create(self, channel: int, cookie: int, space: int, *_: int) -> list[int]:
+        if channel not in self.channels:
+            raise Refused(errno.EINVAL)
+        return [self.machine.connections.create(self, channel, cookie, space)]
+
+    def _cm_own(self, handle: int, cookie: int, *_: int) -> list[int]:
+        self.machine.connections.end(self, handle).cookie = cookie
+        return []
+
+    def _cm_move(self, handle: int, channel: int, *_: int) -> list[int]:
+        if channel not in self.channels:
+            raise Refused(errno.EINVAL)
+        self.machine.connections.end(self, handle).channel = channel
+        return []
+
+    def _cm_bind(self, handle: int, port: int, *_: int) -> list[int]:
+        ends = self.machine.connections
+        return [ends.bind(ends.end(self, handle), port)]
+
+    def _cm_listen(self, handle: int, *_: int) -> list[int]:
+        end = self.machine.connections.end(self, handle)
+        if not end.port:
+            raise Refused(errno.EINVAL)
+        end.listens = True
+        return []
+
+    def _cm_connect(self, handle: int, address: int, port: int, *told: int) -> list[int]:
+        ends = self.machine.connections
+        ends.connect(ends.end(self, handle), address, port, told)
+        return []
+
+    def _cm_accept(self, handle: int, _a: int, _p: int, *told: int) -> list[int]:
+        ends = self.machine.connections
+        ends.accept(ends.end(self, handle), told)
+        return []
+
+    def _cm_reject(self, handle: int, _a: int, _p: int, *told: int) -> list[int]:
+        ends = self.machine.connections
+        ends.reject(ends.end(self, handle), told)
+        return []
+
+    def _cm_establish(self, handle: int, *_: int) -> list[int]:
+        ends = self.machine.connections
+        ends.establish(ends.end(self, handle))
+        return []
+
+    def _cm_disconnect(self, handle: int, *_: int) -> list[int]:
+        ends = self.machine.connections
+        ends.disconnect(ends.end(self, handle))
+        return []
+
+    def _cm_destroy(self, handle: int, *_: int) -> list[int]:
+        ends = self.machine.connections
+        ends.destroy(ends.end(self, handle))
+        return []
+
+    # Rings.
+
+    def drain(self) -> bool:
+        """Take what the program has posted; whether there was any."""
+        segment = self.segment
+        if segment is None:
+            return False
+        bell = int(segment.header[0]["bell"])
+        if bell == self.bell:
+            return False
+        self.bell = bell
+        device: Any = self.device
+        for work in self.work:
+            ring, tails = work.ring, segment.tails
+            waiting = min(int(tails[ring.number]) - ring.next, ring.slots)
+            for _ in range(waiting):
+                at = ring.at + (ring.next & (ring.slots - 1)) * ring.stride
+                ring.next += 1
+                if work.is_send:
+                    self._post_send(device, work, at)
+                else:
+                    self._post_receive(device, work, at)
+            if waiting > 0:
+                segment.heads[ring.number] = ring.next
+        device.settle()
+        return True
+
+    def _pieces(self, at: int, count: int) -> tuple[Piece, ...]:
+        view = self.segment.view  # type: ignore[union-attr]
+        size = _PIECE.size
+        return tuple(
+            Piece(*_PIECE.unpack_from(view, place)) for place in range(at, at + count * size, size)
+        )
+
+    def _post_receive(self, device: Any, work: Work, at: int) -> None:
+        view = self.segment.view  # type: ignore[union-attr]
+        wr_id, count, _ = _RECEIVE_HEAD.unpack_from(view, at)
+        pieces = self._pieces(at + _RECEIVE_HEAD.size, min(count, work.sges))
+        try:
+            if work.is_shared:
+                device.srq_post(work.handle, Receive(work.handle << 64 | wr_id, pieces))
+            else:
+                device.post_recv(work.handle, Receive(wr_id, pieces))
+        except Refused:
+            self.machine.refused += 1  # a program that keeps to the library's checks is not here
+
+    def _post_send(self, device: Any, work: Work, at: int) -> None:
+        view = self.segment.view  # type: ignore[union-attr]
+        (
+            wr_id, opcode, flags, imm, count, remote, rkey, inlined, compare, swap,
+            high, low, qpn, qkey, sgid_index, srqn,
+        ) = _SEND_HEAD.unpack_from(view, at)  # fmt: skip
+        mine = self.made[work.handle]
+        mine.sends += 1
+        behind = at + _SEND_HEAD.size
+        inline, pieces, ud = None, NO_PIECES, None
+        if flags & calls.INLINE:
+            inline = bytes(view[behind : behind + min(inlined, max(work.inline, 8))])
+        else:
+            pieces = self._pieces(behind, min(count, work.sges))
+        if mine.kind == calls.UD:
+            dgid = high.to_bytes(8, "little") + low.to_bytes(8, "little")
+            ud = UdTarget(sgid_index, dgid, qpn, qkey)
+        request = Send(
+            mine.sends << 64 | wr_id, opcode, pieces, flags & 15, imm, inline, remote, rkey,
+            compare, swap, ud, srqn,
+        )  # fmt: skip
+        try:
+            if opcode not in KNOWN_OPCODES:
+                raise Refused(errno.EOPNOTSUPP)
+            device.post_send(work.handle, request)
+        except Refused:
+            self._refuse(device, work, request)
+
+    def _refuse(self, device: Any, work: Work, request: Send) -> None:
+        """End a request that the device does not take, and its queue pair with it."""
+        self.machine.refused += 1
+        pair = device._pairs[work.handle]
+        if pair.send_cq in self.cqs:
+            found = calls.Completion(request.wr_id, calls.LOC_QP_OP_ERR, 0, qp_num=work.handle)
+            self._put(self.cqs[pair.send_cq], [found])
+        if pair.state not in (calls.RESET, calls.ERR):
+            device.modify_qp(work.handle, pair.attributes._replace(state=calls.ERR))
+
+    def collect(self) -> bool:
+        """Hand the program what has ended; whether anything has."""
+        if self.device is None or self.segment is None:
+            return False
+        found = False
+        for handle, queue in self.cqs.items():
+            room = queue.ring.slots - queue.ring.next + int(self.segment.heads[queue.ring.number])
+            ended = self.device.completed(handle, min(room, AT_A_TIME)) if room > 0 else []
+            if ended:
+                found = True
+                self._put(queue, ended)
+        for event in self.device.heard():
+            self._tell(event)
+        if found:
+            self.device.settle()
+        return found
+
+    def _put(self, queue: Completions, ended: Sequence[Any]) -> None:
+        ring, segment = queue.ring, self.segment
+        assert segment is not None
+        is_urgent = False
+        for one in ended:
+            at = ring.at + (ring.next & (ring.slots - 1)) * ring.stride
+            ring.next += 1
+            mine = self.made.get(one.qp_num)
+            is_receive = one.opcode >= calls.WC_RECV
+            owner = self._owner(mine, one, is_receive)
+            position = 0 if is_receive else one.wr_id >> 64
+            is_urgent |= one.status != calls.SUCCESS or is_receive
+            _COMPLETION.pack_into(
+                segment.view, at, one.wr_id & _WORD_MASK, position, one.time_ns, one.status,
+                one.opcode, one.byte_len & 0xFFFFFFFF, one.imm_data & 0xFFFFFFFF, one.qp_num,
+                one.src_qp, one.wc_flags, owner, 0,
+            )  # fmt: skip
+        segment.tails[ring.number] = ring.next
+        armed = int(segment.armed[ring.number])
+        if armed and queue.channel and (armed == 1 or is_urgent):
+            segment.armed[ring.number] = 0
+            self._write(queue.channel, _CQ_EVENT.pack(queue.cookie, ring.number))
+
+    def _owner(self, mine: Made | None, one: Any, is_receive: bool) -> int:
+        """The ring whose request a completion ends; a receive of a shared one names that."""
+        work = None
+        if is_receive and one.wr_id >> 64:
+            shared = self.shared.get(one.wr_id >> 64)
+            work = shared.receive if shared is not None else None
+        elif mine is not None:
+            work = mine.receive if is_receive else mine.send
+        return layout.CONSTANTS["NOBODY"] if work is None else work.ring.number
+
+    def _tell(self, event: Any) -> None:
+        cookie = 0
+        if event.type == calls.EVENT_CQ_ERR:
+            queue = self.cqs.get(event.element)
+            if queue is not None:
+                cookie = queue.cookie
+                self.segment.state[queue.ring.number] = 1  # type: ignore[union-attr]
+        else:
+            objects = self.shared if event.type == calls.EVENT_SRQ_LIMIT else self.made
+            made = objects.get(event.element)
+            cookie = made.cookie if made is not None else 0
+        if cookie:
+            for handle in self.is_async:
+                self._write(handle, _EVENT.pack(cookie, event.type, 0))
+
+    def _write(self, handle: int, event: bytes) -> None:
+        try:
+            os.write(self.channels[handle], event)
+        except (BlockingIOError, BrokenPipeError):
+            self.machine.unheard += 1
+
+    def leave(self) -> None:
+        """The process has gone: give back what it has left."""
+        self.connection.close()
+        self.machine.connections.leave(self)
+        for end in self.channels.values():
+            os.close(end)
+        self.channels.clear()
+        if self.device is not None and self.segment is not None:
+            self.device.own(0)
+            self.machine.give_device(self)
+            self.segment.end()
+            self.segment = None
+        self.work = []
+
+
+class Machine:
+    """The machine of all attached processes."""
+
+    def __init__(self, fabric: LiveFabric, path: Path) -> None:
+        self.fabric = fabric
+        self.simulation = fabric.begun()
+        fabric.turns = None
+        self.devices = [cast("LiveDevice", LiveDevice.on(fabric)) for _ in range(NODES)]
+        self._unused = [*self.devices]
+        self.clients: dict[int, Client] = {}  # by the descriptor of their socket
+        self.ended: list[Any] = []
+        self.refused = self.unheard = 0
+        self.connections = Connections()
+        self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener.bind(str(path))
+        self.listener.listen(64)
+        self.listener.setblocking(False)
+        self._poll = select.epoll()
+        for each in (self.bell, self.listener.fileno()):
+            self._poll.register(each, select.EPOLLIN)
+        machine = self.simulation.machine
+        self._tally = machine.tally
+        slots = machine.agenda.times[: NODES * KINDS].reshape(NODES, KINDS)
+        self._all, self._timers = machine.agenda.times, slots[:, TIMER]
+        kinds = np.arange(NODES * KINDS) % KINDS
+        self._moving: Any = np.flatnonzero(kinds != TIMER)
+        fabric.quiet = self._advance
+        self._idle_since = time.monotonic_ns()
+        self._processors = len(os.sched_getaffinity(0))
+        self._is_idle = True
+
+    def take_device(self) -> Any:
+        """The NIC of the next process.  Errors: EAGAIN if so many are attached."""
+        if not self._unused:
+            raise Refused(errno.EAGAIN)
+        return self._unused.pop(0)
+
+    def give_device(self, client: Client) -> None:
+        """Take the NIC of a process that has gone."""
+        device: Any = client.device
+        self._pass_idle_time()
+        device.release_all()
+        device.settle()
+        self._unused.append(device)
+
+    def serve(self, is_over: Callable[[], bool]) -> None:
+        """Serve programs until ``is_over`` says so, which is asked between two looks."""
+        busy_at, steps = time.monotonic(), 0
+        while not is_over():
+            if self._step():
+                busy_at, steps = time.monotonic(), steps + 1
+                if steps % ATTEND_EVERY == 0:
+                    self._attend(0)
+                continue
+            spins = self._processors > len(self.clients)
+            if spins and time.monotonic() - busy_at < SPIN_S:
+                self._attend(0)
+                os.sched_yield()
+                continue
+            self._sleep()
+
+    def _step(self) -> bool:
+        is_busy = False
+        clients = [*self.clients.values()]
+        if self._is_idle and any(self._has_rung(each) for each in clients):
+            self._pass_idle_time()
+        for client in clients:
+            is_busy |= client.drain()
+        is_busy |= self._advance()
+        for client in clients:
+            is_busy |= client.collect()
+        if is_busy:
+            self._is_idle = False
+        elif not self._is_idle:
+            self._is_idle, self._idle_since = True, time.monotonic_ns()
+        return is_busy
+
+    def _has_rung(self, client: Client) -> bool:
+        return client.segment is not None and int(client.segment.header[0]["bell"]) != client.bell
+
+    # Time.
+
+    def _advance(self) -> bool:
+        """Fire what moves packets at once, and timers when as much real time has passed."""
+        fired = 0
+        tally = self._tally
+        while True:
+            soonest = int(self._all[self._moving].min())
+            if soonest >= NEVER:
+                break
+            tally["until"] = soonest + SLACK_PS
+            fired += self.simulation.fire(0, AT_ONCE)
+        due = int(self._timers.min())
+        if due < NEVER and self._is_idle and due <= self._allowed():
+            tally["until"] = due
+            fired += self.simulation.fire(0, AT_ONCE)
+            self._idle_since = time.monotonic_ns()
+        return fired > 0
+
+    def _allowed(self) -> int:
+        """The virtual time up to which timers are due."""
+        passed = time.monotonic_ns() - self._idle_since
+        return int(self._tally[0]["now"]) + passed * PS_PER_NS
+
+    def _pass_idle_time(self) -> None:
+        """Have virtual time pass as long as all have waited."""
+        if not self._is_idle:
+            return
+        now = min(self._allowed(), int(self._all.min()))
+        self._idle_since = time.monotonic_ns()
+        if now > self._tally[0]["now"]:
+            self._tally["now"] = now
+
+    # Sockets.
+
+    def _sleep(self) -> None:
+        headers = [each.segment.header for each in self.clients.values() if each.segment]
+        for header in headers:
+            header["asleep"] = 1
+        try:
+            if any(self._has_rung(each) for each in self.clients.values()):
+                return
+            due, timeout = int(self._timers.min()), LONGEST_SLEEP_S
+            if due < NEVER:
+                timeout = min(timeout, max((due - self._allowed()) / PS_PER_S, 0))
+            self._attend(timeout)
+        finally:
+            for header in headers:
+                header["asleep"] = 0
+
+    def _attend(self, timeout: float) -> None:
+        for descriptor, _ in self._poll.poll(timeout):
+            if descriptor == self.bell:
+                try:
+                    os.eventfd_read(self.bell)
+                except BlockingIOError:
+                    continue
+            elif descriptor == self.listener.fileno():
+                self._accept()
+            else:
+                self._answer(self.clients[descriptor])
+
+    def _accept(self) -> None:
+        connection, _ = self.listener.accept()
+        told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        _, user, _ = _CREDENTIALS.unpack(told)
+        if user != os.geteuid():
+            connection.close()
+            return
+        connection.setblocking(False)
+        self.clients[connection.fileno()] = Client(self, connection)
+        self._poll.register(connection.fileno(), select.EPOLLIN)
+
+    def _answer(self, client: Client) -> None:
+        descriptor = client.connection.fileno()
+        try:
+            message, given, _, _ = socket.recv_fds(client.connection, _MESSAGE.size, 4)
+        except BlockingIOError:
+            return
+        except OSError:
+            message, given = b"", []
+        if len(message) != _MESSAGE.size:
+            for each in given:
+                os.close(each)
+            self._poll.unregister(descriptor)
+            del self.clients[descriptor]
+            client.leave()
+            self._mind_processors()
+            return
+        self._pass_idle_time()
+        words, descriptors = client.answer(message, given)
+        if message[:8] == bytes(8):
+            self._mind_processors()
+        words += [0] * (_WORDS - len(words))
+        try:
+            packed = _MESSAGE.pack(*(word & _WORD_MASK for word in words))
+            socket.send_fds(client.connection, [packed], descriptors)
+        except OSError:
+            return  # it has gone, which the next look finds
+
+    def _mind_processors(self) -> None:
+        """Tell programs whether there are fewer processors than who spins on them."""
+        few = self._processors <= len(self.clients)
+        for client in self.clients.values():
+            if client.segment is not None:
+                client.segment.header["yields"] = few
+
+    def close(self) -> None:
+        """Let go of all programs."""
+        for client in [*self.clients.values()]:
+            client.leave()
+        self.clients.clear()
+        self.listener.close()
+        self._poll.close()
+        os.close(self.bell)

@@ -1,0 +1,79 @@
+"""The memory that a program shares with the machine, and the rings in it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import mmap
+import os
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from nicscope.interfaces.verbs_device.calls import Refused
+from nicscope.live import layout
+
+LINE = 64
+
+
+class Ring(msgspec.Struct, eq=False):
+    """A queue in a segment: the machine's end of it."""
+
+    number: int
+    at: int  # bytes from the segment's beginning
+    stride: int
+    slots: int
+    next: int = 0  # of the machine's
+
+
+class Segment:
+    """The memory that a program shares with the machine."""
+
+    def __init__(self) -> None:
+        size = layout.CONSTANTS["SEGMENT_BYTES"]
+        self.fd = os.memfd_create("nicscope", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.fd, size)
+        self.memory = mmap.mmap(self.fd, size)
+        self.view = memoryview(self.memory)
+        self.header: Any = np.frombuffer(self.memory, layout.DTYPES["header"], 1)
+        at, count = layout.CONSTANTS["RINGS_AT"], layout.CONSTANTS["RINGS"]
+        rings: Any = np.frombuffer(self.memory, layout.DTYPES["ring"], count, at)
+        self.tails, self.heads = rings["tail"], rings["head"]
+        self.armed, self.state = rings["armed"], rings["state"]
+        self.header["fingerprint"] = layout.FINGERPRINT
+        self._unused = list(range(count - 1, 0, -1))
+        self._next, self._end = layout.CONSTANTS["DATA_AT"], size
+        self._free: dict[int, list[int]] = {}
+
+    def open(self, stride: int, slots: int) -> Ring:
+        """A new ring of at least so many slots.  Errors: ENOMEM."""
+        stride = -(-stride // LINE) * LINE
+        slots = 1 << max(slots - 1, 1).bit_length()
+        size = 1 << (stride * slots - 1).bit_length()
+        if not self._unused:
+            raise Refused(errno.ENOMEM)
+        if self._free.get(size):
+            at = self._free[size].pop()
+        elif self._next + size <= self._end:
+            at, self._next = self._next, self._next + size
+        else:
+            raise Refused(errno.ENOMEM)
+        number = self._unused.pop()
+        for words in (self.tails, self.heads, self.armed, self.state):
+            words[number] = 0
+        return Ring(number, at, stride, slots)
+
+    def close(self, ring: Ring) -> None:
+        """Take a ring back."""
+        size = 1 << (ring.stride * ring.slots - 1).bit_length()
+        self._free.setdefault(size, []).append(ring.at)
+        self._unused.append(ring.number)
+
+    def end(self) -> None:
+        """Unmap it."""
+        self.view.release()
+        self.header = self.tails = self.heads = self.armed = self.state = None
+        with contextlib.suppress(BufferError):  # a view of it is left: it goes with that
+            self.memory.close()
+        os.close(self.fd)

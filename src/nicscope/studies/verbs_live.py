@@ -1,0 +1,233 @@
+"""Compiled RDMA programs, as they are, on one machine between real processes."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import shlex
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nicscope.errors import SimulationError, StudyError
+from nicscope.live.build import ENGINE, built
+from nicscope.live.device import Engine, LiveFabric
+from nicscope.live.machine import Machine
+from nicscope.studies.verbs_programs import VerbsRuns, report_of_runs, run_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from nicscope.live.device import LiveDevice
+    from nicscope.studies.verbs_programs import Wanted
+
+FUNCTIONAL = (
+    "functional: the programs run at their own pace, what they measure is this machine's time; "
+    "virtual time is the device's own account"
+)
+DESIGN = "rnic"
+PRIVATE = 0o700
+_NO_RANDOMIZE = 0x0040000  # of personality(2): the same addresses each time
+_LOOK_S = 0.02
+_RESTING = 10  # looks, one after the other, at which a program waits for its peer
+_MOST_S = 5.0  # after which the peer is begun in any case
+_ENDED_BY_SIGNAL = 128
+
+
+class LiveRuns(VerbsRuns, frozen=True, kw_only=True):
+    """Programs that ran together, and what each of their NICs did."""
+
+    mode: str = "functional"
+    statuses: list[int]  # with which the programs left, in the order in which they were begun
+
+
+def private_folder() -> Path:
+    """The user's own folder for the socket.  Errors: ``StudyError`` for one of somebody else."""
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    folder = Path(base) / "nicscope" if base else Path(tempfile.gettempdir())
+    folder /= "live" if base else f"nicscope-live-{os.geteuid()}"
+    folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE)
+    found = folder.lstat()
+    if folder.is_symlink() or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        raise StudyError(f"{folder} is not this user's alone; remove it or set XDG_RUNTIME_DIR")
+    return folder
+
+
+@contextlib.contextmanager
+def _held(folder: Path) -> Iterator[bool]:
+    """Whether this process is the one that holds the machine, for as long as the block lasts."""
+    with (folder / "machine.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+            return
+        yield True
+
+
+def words_of(command: str | Sequence[str]) -> list[str]:
+    """A command line's words.  Errors: ``StudyError`` for one that has none."""
+    try:
+        words = shlex.split(command) if isinstance(command, str) else [*command]
+    except ValueError as wrong:
+        raise StudyError(f"{command!r}: {str(wrong).lower()}") from None
+    if not words:
+        raise StudyError("there is no program to run; end the line in -- COMMAND")
+    return words
+
+
+def _without_randomized_addresses() -> None:
+    ctypes.CDLL(None).personality(_NO_RANDOMIZE)
+
+
+class _Programs:
+    """The programs, begun one after the other as each has come to wait for its peer."""
+
+    def __init__(
+        self, commands: Sequence[Sequence[str]], environment: dict[str, str], aside: Any
+    ) -> None:
+        self._left = [*commands]
+        self._environment, self._aside = environment, aside
+        self.running: list[subprocess.Popen[bytes]] = []
+        self._resting, self._looked, self._begun = 0, 0.0, 0.0
+
+    def begin(self) -> None:
+        """Begin the next.  Errors: ``StudyError`` for what is no program."""
+        words = self._left.pop(0)
+        try:
+            made = subprocess.Popen(
+                words,
+                env=self._environment,
+                stdout=self._aside,
+                preexec_fn=_without_randomized_addresses,
+            )
+        except OSError as error:
+            raise StudyError(f"{words[0]}: {error.strerror}") from None
+        self.running.append(made)
+        self._resting, self._begun = 0, time.monotonic()
+
+    def are_over(self) -> bool:
+        """Whether all have ended; begins the next when it is time."""
+        now = time.monotonic()
+        if now < self._looked + _LOOK_S:
+            return False
+        self._looked = now
+        if self._left:
+            self._resting = self._resting + 1 if self._rests() else 0
+            if self._resting >= _RESTING or now > self._begun + _MOST_S:
+                self.begin()
+        return not self._left and all(each.poll() is not None for each in self.running)
+
+    def _rests(self) -> bool:
+        """Whether the program that was begun last sleeps, as one that waits for its peer does."""
+        latest = self.running[-1]
+        if latest.poll() is not None:
+            return True
+        try:
+            text = Path(f"/proc/{latest.pid}/stat").read_text()
+        except OSError:
+            return True
+        return text.rpartition(")")[2].split()[0] == "S"
+
+    def end(self) -> list[int]:
+        """Their exit statuses; what still runs is ended."""
+        for each in self.running:
+            if each.poll() is None:
+                each.terminate()
+        return [
+            status if status >= 0 else _ENDED_BY_SIGNAL - status
+            for status in (each.wait() for each in self.running)
+        ]
+
+
+def run_live(
+    commands: Sequence[str | Sequence[str]],
+    wanted: Wanted,
+    say: Callable[[str], None],
+    aside: Any = None,
+) -> LiveRuns | list[int]:
+    """Run the programs on one machine; where another process holds it, on that one's.
+
+    ``say``: told each line that comes before the programs' own; ``aside``: where their output
+    goes, if not to standard output.  What is returned then are the exit statuses alone.  Errors:
+    ``NicscopeError`` without a compiler, for what is no program or a device that cannot be.
+    """
+    from nicscope.drivers.simulate.ports.build import Faults
+
+    programs = [words_of(each) for each in commands]
+    libraries = built()
+    folder = private_folder()
+    path = folder / "machine"
+    environment = {**os.environ, "NICSCOPE_LIVE": str(path)}
+    before = os.environ.get("LD_LIBRARY_PATH")
+    environment["LD_LIBRARY_PATH"] = f"{libraries}:{before}" if before else str(libraries)
+    with _held(folder) as holds:
+        started = _Programs(programs, environment, aside)
+        if not holds:
+            _await(path)
+            say(FUNCTIONAL)
+            say("on the machine of another process, which tells what the NICs did")
+            return _run_as_guest(started)
+        path.unlink(missing_ok=True)
+        faults = Faults(seed=wanted.seed, **wanted.faults)
+        [design] = wanted.designs
+        fabric = LiveFabric(
+            Engine(libraries / ENGINE), design or DESIGN, wanted.platform, faults=faults
+        )
+        machine = Machine(fabric, path)
+        say(FUNCTIONAL)
+        try:
+            started.begin()
+            machine.serve(lambda: started.are_over() and not machine.clients)
+        finally:
+            statuses = started.end()
+            machine.close()
+            path.unlink(missing_ok=True)
+    return _found(programs, fabric, machine, statuses, wanted)
+
+
+def _await(path: Path) -> None:
+    """Wait until a machine listens.  Errors: ``SimulationError`` if none does."""
+    for _ in range(100):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
+            try:
+                probe.connect(str(path))
+            except OSError:
+                time.sleep(0.1)
+                continue
+            return
+    raise SimulationError(f"another process holds the machine of {path}, but does not listen")
+
+
+def _run_as_guest(started: _Programs) -> list[int]:
+    started.begin()
+    try:
+        while not started.are_over():
+            time.sleep(_LOOK_S)
+    finally:
+        statuses = started.end()
+    return statuses
+
+
+def _found(
+    programs: list[list[str]],
+    fabric: LiveFabric,
+    machine: Machine,
+    statuses: list[int],
+    wanted: Wanted,
+) -> LiveRuns:
+    used: list[LiveDevice] = [each for each in machine.devices if each.has_served]
+    first, *arguments = programs[0]
+    return LiveRuns(
+        program=first,
+        arguments=arguments,
+        seed=wanted.seed,
+        runs=[run_of(each, 0, [], each.node) for each in used],
+        seen=report_of_runs(first, [fabric], wanted) if used else None,
+        statuses=statuses,
+    )

@@ -1,0 +1,184 @@
+"""Unmodified compiled programs, two processes each, over the machine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from live_clients import needs
+
+FEW = "12"
+RUNGS = [
+    "ibv_rc_pingpong -g 1 -c",
+    "ibv_rc_pingpong -g 0 -e",
+    "ibv_rc_pingpong -g 1 -N",
+    "ibv_uc_pingpong -g 1",
+    "ibv_ud_pingpong -g 1 -s 1024",
+    "ibv_srq_pingpong -g 1 -q 3",
+    "ibv_xsrq_pingpong -g 1",
+    "ib_send_bw -s 4096",
+    "ib_send_lat -s 64",
+    "ib_write_bw -s 9000",
+    "ib_write_lat",
+    "ib_read_bw -s 9000",
+    "ib_read_lat",
+    "ib_atomic_bw",
+    "ib_atomic_lat",
+    "ib_send_lat -c UD -s 64",
+    "ib_write_bw -c UC",
+    "ib_send_bw -e -s 64",
+]
+
+
+def shared_memory():
+    """What lies in /dev/shm."""
+    folder = Path("/dev/shm")
+    return {each.name for each in folder.iterdir()} if folder.exists() else set()
+
+
+@needs("ibv_devinfo")
+def test_devinfo_shows_an_active_port(execute):
+    ended = execute("--", "ibv_devinfo")
+
+    assert ended.returncode == 0
+    assert ended.stdout.startswith("functional: ")
+    assert "nicscope0" in ended.stdout
+    assert "PORT_ACTIVE" in ended.stdout
+
+
+@needs("ibv_devices")
+def test_devices_lists_the_device_and_what_follows_json_is_one_object(execute):
+    ended = execute("--json", "--", "ibv_devices")
+
+    assert "nicscope0" in ended.stderr
+    assert json.loads(ended.stdout)["mode"] == "functional"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(each, marks=needs(shlex.split(each)[0])) for each in RUNGS],
+)
+def test_two_processes_exchange_messages(execute, command):
+    before = shared_memory()
+    command = f"{command} -n {FEW}"
+    ended = execute("--json", "--peer", f"{command} localhost", "--", *shlex.split(command))
+
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads(ended.stdout)
+    assert found["statuses"] == [0, 0]
+    assert sum(run["messages_out"] for run in found["runs"]) >= int(FEW)
+    assert sum(run["lookups"] for run in found["runs"]) > 0
+    assert shared_memory() == before
+
+
+MANAGED = [
+    ("rping -s -C 5", "rping -c -a 127.0.0.1 -C 5 -V"),
+    ("ucmatose", "ucmatose -s 127.0.0.1"),
+    ("udaddy", "udaddy -s 127.0.0.1"),
+    ("rdma_server", "rdma_client -s 127.0.0.1"),
+    ("ib_send_bw -R -s 64 -n 12", "ib_send_bw -R -s 64 -n 12 127.0.0.1"),
+]
+
+
+@pytest.mark.parametrize(
+    ("first", "peer"),
+    [pytest.param(*each, marks=needs(shlex.split(each[0])[0])) for each in MANAGED],
+)
+def test_ends_find_each_other_by_the_connection_manager(execute, first, peer):
+    ended = execute("--json", "--peer", peer, "--", *shlex.split(first))
+
+    assert json.loads(ended.stdout)["statuses"] == [0, 0], ended.stderr
+
+
+def test_nobody_listens_and_who_asks_is_refused(execute):
+    if shutil.which("rping") is None:
+        pytest.skip("rping is not installed (rdmacm-utils)")
+    ended = execute("--", "rping", "-c", "-a", "127.0.0.1", "-C", "1")
+
+    assert ended.returncode != 0
+    assert "RDMA_CM_EVENT_REJECTED" in ended.stdout + ended.stderr
+
+
+@needs("ibv_rc_pingpong")
+def test_every_message_comes_once_over_a_network_that_loses_some(execute):
+    command = "ibv_rc_pingpong -g 1 -c -n 30"
+    ended = execute(
+        *("--json", "--loss", "0.05", "--seed", "3"),
+        *("--peer", f"{command} localhost", "--", *shlex.split(command)),
+    )
+
+    assert json.loads(ended.stdout)["statuses"] == [0, 0]
+
+
+def children_of(pid):
+    """The processes that a process has begun, oldest first."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            words = each.read_text().rpartition(")")[2].split()
+            if int(words[1]) == pid:
+                found.append(int(each.parent.name))
+    return sorted(found)
+
+
+@needs("ib_write_bw")
+def test_the_peer_of_a_killed_process_hears_that_retries_are_used_up(execute, tmp_path):
+    command = "ib_write_bw -s 64 -D 300"
+    before = shared_memory()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(execute, "--peer", f"{command} localhost", "--", *command.split())
+        programs = []
+        while len(programs) < 2 and not running.done():
+            time.sleep(0.2)
+            here = children_of(os.getpid())
+            programs = [
+                each
+                for one in here
+                for each in children_of(one)
+                if Path(f"/proc/{each}/comm").read_text().startswith("ib_write_bw")
+            ]
+        time.sleep(5)
+        os.kill(programs[0], signal.SIGKILL)
+        ended = running.result(300)
+
+    assert ended.returncode != 0
+    assert "Failed status 12" in ended.stdout + ended.stderr  # IBV_WC_RETRY_EXC_ERR
+    assert shared_memory() == before
+    assert list(tmp_path.rglob("machine")) == []
+
+
+@needs("ibv_srq_pingpong")
+def test_sanitizers_find_nothing(execute, monkeypatch):
+    flags = "-g -fsanitize=undefined -fno-sanitize-recover=undefined"
+    monkeypatch.setenv("NICSCOPE_LIVE_CFLAGS", flags)
+    for program in ("ibv_rc_pingpong -g 1", "ibv_srq_pingpong -g 1"):
+        command = f"{program} -n {FEW}"
+        ended = execute("--json", "--peer", f"{command} localhost", "--", *command.split())
+
+        assert json.loads(ended.stdout)["statuses"] == [0, 0]
+        assert "runtime error" not in ended.stderr
+
+
+def test_without_a_compiler_one_line_says_what_to_install(execute, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    ended = execute("--", "anything")
+
+    assert ended.returncode == 2
+    assert "install one" in ended.stderr
+    assert len(ended.stderr.strip().splitlines()) == 1
+
+
+def test_what_is_no_program_is_said_in_one_line(execute):
+    ended = execute("--", "/no/such/program")
+
+    assert ended.returncode == 2
+    assert ended.stderr.strip().splitlines()[-1].endswith("No such file or directory")

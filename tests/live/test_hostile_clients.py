@@ -1,0 +1,137 @@
+"""Clients that keep to nothing: the machine serves on, and nobody sees a foreign byte."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import random
+import socket
+
+import pytest
+from live_clients import MESSAGE, Client
+
+from nicscope.live import layout
+
+RC = 2
+RINGS_BYTES = 1 << 14
+TURNS = int(os.environ.get("NICSCOPE_HOSTILE_TURNS", "200"))
+
+
+def test_another_layout_is_refused(client):
+    assert client.ask("HELLO", layout.FINGERPRINT + 1)[0] == errno.EPROTO
+
+
+def test_nothing_is_answered_before_hello_and_hello_once(client):
+    assert client.ask("ALLOC_PD")[0] == errno.EINVAL
+    client.hello()
+    assert client.ask("HELLO", layout.FINGERPRINT)[0] == errno.EINVAL
+
+
+def test_handles_of_nobody_are_refused(client):
+    client.hello()
+    for name in layout.OPERATIONS[1:]:
+        if name.startswith(("DESTROY", "DEREG", "DEALLOC", "MODIFY", "QUERY", "CLOSE")):
+            assert client.ask(name, 4711)[0] in (errno.EINVAL, errno.EOPNOTSUPP), name
+
+
+def test_an_object_is_gone_once_it_was_destroyed(client):
+    client.hello()
+    _, pd, *_ = client.ask("ALLOC_PD")
+    assert client.ask("DEALLOC_PD", pd)[0] == 0
+    assert client.ask("DEALLOC_PD", pd)[0] == errno.EINVAL
+
+
+def test_memory_that_is_not_there_is_not_registered(client):
+    client.hello()
+    _, pd, *_ = client.ask("ALLOC_PD")
+    assert client.ask("REG_MR", pd, 4096, 4096, 4096, 1)[0] == errno.EFAULT
+    assert client.ask("REG_MR", pd, 2**64 - 4096, 8192, 0, 1)[0] == errno.EINVAL
+    assert client.ask("REG_MR", pd, 4096, 2**62, 0, 1)[0] == errno.ENOMEM
+
+
+def test_objects_in_use_stay(client):
+    client.hello()
+    _, pd, *_ = client.ask("ALLOC_PD")
+    _, cq, *_ = client.ask("CREATE_CQ", 16, 0, 1)
+    made = client.ask("CREATE_QP", pd, RC, cq, cq, 0, 4, 4, 1, 1, 0, 1, 0, 2)
+    assert made[0] == 0
+    assert client.ask("DESTROY_CQ", cq)[0] == errno.EBUSY
+    assert client.ask("DEALLOC_PD", pd)[0] == errno.EBUSY
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_garbage_in_questions_and_rings_ends_nobody_else(machine, client, seed):
+    drawn = random.Random(seed)
+    client.hello()
+    buffer = ctypes.create_string_buffer(8192)
+    address = ctypes.addressof(buffer)
+    _, pd, *_ = client.ask("ALLOC_PD")
+    _, cq, *_ = client.ask("CREATE_CQ", 64, 0, 1)
+    for number in range(6):
+        client.ask("CREATE_QP", pd, RC + number % 3, cq, cq, 0, 8, 8, 2, 2, 64, 1, 0, number + 1)
+    client.ask("REG_MR", pd, address, 8192, address, 15)
+    base = layout.CONSTANTS["DATA_AT"]
+    small = (0, 1, 2, 3, 4, 7, 0x11, 0x12, 64, 2**31, 2**32 - 1, 2**63, 2**64 - 1, address)
+    for turn in range(TURNS):
+        if turn % 4 == 0:
+            for ring in range(1, 20):
+                at = layout.CONSTANTS["RINGS_AT"] + ring * layout.DTYPES["ring"].itemsize
+                tail = drawn.choice((drawn.randrange(64), drawn.randrange(2**64)))
+                client.segment[at : at + 8] = tail.to_bytes(8, "little")
+            client.segment[base : base + RINGS_BYTES] = drawn.randbytes(RINGS_BYTES)
+            client.ring()
+        name = drawn.choice(layout.OPERATIONS[1:])
+        words = [drawn.choice((*small, drawn.randrange(2**64))) for _ in range(14)]
+        if name in ("CREATE_CQ", "CREATE_SRQ", "CREATE_QP"):
+            words = [pd, *(drawn.choice((0, 1, 2, 3, cq, 16)) for _ in range(13))]
+        assert client.ask(name, *words)[0] <= 200
+
+    other = Client(machine.path)
+    assert other.hello()["node"] != 0
+    assert other.ask("ALLOC_PD")[0] == 0
+    other.close()
+
+
+def test_questions_of_a_wrong_length_end_the_connection_alone(machine, client):
+    client.socket.send(b"short")
+    assert client.socket.recv(10) == b""
+    other = Client(machine.path)
+    other.hello()
+    other.close()
+
+
+def test_processes_beyond_what_there_is_are_told_so_until_one_leaves(machine):
+    clients = []
+    answer = [0]
+    while not answer[0]:
+        clients.append(Client(machine.path))
+        answer = clients[-1].ask("HELLO", layout.FINGERPRINT, os.getpid())
+        for each in clients[-1].given:
+            os.close(each)
+    assert answer[0] == errno.EAGAIN
+    clients.pop(0).close()
+    clients[0].ask("ALLOC_PD")
+    again = Client(machine.path)
+    again.hello()
+    for each in (*clients, again):
+        each.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_cannot_attach(machine):
+    for folder in (machine.path, *machine.path.parents):
+        if folder != folder.parent:
+            folder.chmod(folder.stat().st_mode | 0o777)
+    child = os.fork()
+    if child == 0:
+        os.setuid(65534)
+        probe = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            probe.connect(str(machine.path))
+            probe.settimeout(30)
+            probe.send(MESSAGE.pack(0, layout.FINGERPRINT, *[0] * (layout.CONSTANTS["WORDS"] - 2)))
+            os._exit(0 if probe.recv(10) == b"" else 1)
+        except OSError:
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

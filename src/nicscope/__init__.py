@@ -127,6 +127,7 @@ def __getattr__(name: str) -> Any:
         found = import_module(_MODULES[name])
         for each in vars(found).values():
             _document(each)
+        globals()[name] = found
         return found
     if name not in _HOME:
         raise AttributeError(

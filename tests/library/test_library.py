@@ -199,8 +199,8 @@ def test_every_public_name_is_there_and_is_what_editors_are_told():
         assert getattr(ns, name) is not None
     declared = typing.cast("str", inspect.getsource(ns)).partition("if TYPE_CHECKING:")[2]
     declared = declared.partition("__all__ =")[0]
-    assert {*ns.__all__} - {"__version__"} == {*ns._HOME}
-    assert all(name in declared for name in ns._HOME)
+    assert {*ns.__all__} - {"__version__"} == {*ns._HOME, *ns._MODULES}
+    assert all(name in declared for name in (*ns._HOME, *ns._MODULES))
     with pytest.raises(AttributeError, match="has no attribute 'replya'") as caught:
         ns.replya  # noqa: B018
     assert (caught.value.name, caught.value.obj) == ("replya", ns)  # by which Python says the next

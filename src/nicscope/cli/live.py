@@ -40,28 +40,38 @@ def execute(
         list[str] | None,
         option(
             "COMMAND",
-            "A further program, its arguments quoted with it, begun when the one before it waits; "
-            "may be repeated.",
+            "Another program with its arguments, quoted, which is started "
+            "when the one before it waits; may be repeated.",
             "--peer",
         ),
     ] = None,
     design: Annotated[
-        str | None, option("NAME|FILE", "What translates on the NICs; default rnic.", "--design")
+        str | None,
+        option("NAME|FILE", "Design of the NICs. Default: rnic, an RDMA NIC of today.", "--design"),
     ] = None,
     platform: Annotated[
-        str | None, option("NAME|FILE", "What things cost; left out: the design's.", "--platform")
+        str | None,
+        option("NAME|FILE", "Platform with the costs. Default: the design's own.", "--platform"),
     ] = None,
-    seed: Annotated[int, option("N", "Of what goes wrong on the network.", "--seed", min=0)] = 0,
-    loss: Annotated[float, _share("Of packets that are lost.", "loss")] = 0.0,
-    duplication: Annotated[float, _share("That come twice.", "duplication")] = 0.0,
-    reordering: Annotated[float, _share("That come late.", "reordering")] = 0.0,
-    corruption: Annotated[float, _share("That are damaged.", "corruption")] = 0.0,
+    seed: Annotated[int, option("N", "Seed of the faults.", "--seed", min=0)] = 0,
+    loss: Annotated[float, _share("Share of packets that are lost.", "loss")] = 0.0,
+    duplication: Annotated[
+        float, _share("Share of packets that are duplicated.", "duplication")
+    ] = 0.0,
+    reordering: Annotated[
+        float, _share("Share of packets that are reordered.", "reordering")
+    ] = 0.0,
+    corruption: Annotated[
+        float, _share("Share of packets that are corrupted.", "corruption")
+    ] = 0.0,
     out: Annotated[
-        Path | None, option("DIR", "Also write tables and results.json there.", "--out")
+        Path | None, option("DIR", "Folder for results.json and tables.", "--out")
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Run a compiled RDMA program, as it is, on a simulated NIC, and show what the NIC did.
+    """Run compiled RDMA programs, unchanged, without a card.
+
+    What the NIC did is shown when they end.
 
     It finds a device nicscope0 through a libibverbs of nicscope's own, built by the system's
     compiler on first use: no card, no kernel module, no root. A second shell's programs join the

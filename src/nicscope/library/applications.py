@@ -110,8 +110,8 @@ def run_app(
         int,
         Option(
             "US",
-            "Of processes that leave a barrier: each goes on up to so much later, by the seed. "
-            "2000 is what runs of the original programs were bounded by.",
+            "Largest time by which a process leaves a barrier late, drawn by "
+            "the seed; 2000 bounds what runs of the original programs had.",
             least=0,
         ),
     ] = 0,

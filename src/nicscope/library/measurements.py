@@ -473,32 +473,40 @@ def run_kernel(
     repeat: list[str],
     /,
     platform: Annotated[
-        str | Path | Platform, platform_option("Of the client and of the stream's sender.")
+        str | Path | Platform, platform_option("Platform of the client and of the stream's sender.")
     ] = "pentium2-440lx",
     to: Annotated[
-        str | Path | Platform | None, platform_option("Of the other host; left out: the same.")
+        str | Path | Platform | None,
+        platform_option("Platform of the other host. Default: the same."),
     ] = None,
     *,
     policy: Annotated[
-        Text, Option("NAME,...", "Of delivery: as of [bold]nicscope flow[/bold], or all.")
+        Text, Option("NAME,...", "Delivery policy, as of [bold]nicscope flow[/bold], or all.")
     ] = "store-and-forward,cut-through,adaptive",
     page: Annotated[
-        Bytes, Option("BYTES", "Of a page and of the longest payload.", read=byte_count)
+        Bytes, Option("BYTES", "Size of a page and of the longest payload.", read=byte_count)
     ] = 8192,
-    pages: Annotated[int, Option("N", "That the process uses.", least=1, most=4096)] = 128,
-    frames: Annotated[int, Option("N", "Of its own host for them.", least=1)] = 32,
+    pages: Annotated[int, Option("N", "Pages that the process uses.", least=1, most=4096)] = 128,
+    frames: Annotated[
+        int, Option("N", "Frames of the client's host for these pages.", least=1)
+    ] = 32,
     accesses: Annotated[
-        int, Option("N", "To pages drawn at random, half of them writes.", least=1, most=100_000)
+        int, Option("N", "Accesses to random pages, half of them writes.", least=1, most=100_000)
     ] = 500,
-    megabytes: Annotated[int, Option("N", "Of the stream, 2^20 bytes.", least=1, most=256)] = 4,
+    megabytes: Annotated[int, Option("N", "Size of the stream, in MiB.", least=1, most=256)] = 4,
     offset: Annotated[
-        Bytes, Option("BYTES", "From a page's begin to the reader's buffer.", read=byte_count)
+        Bytes,
+        Option(
+            "BYTES", "Distance of the reader's buffer from the start of a page.", read=byte_count
+        ),
     ] = 0,
     protocol: Annotated[
-        float, Option("US", "Of the processor for a segment, at either end.", least=0)
+        float, Option("US", "Time of the processor for a segment, at either end.", least=0)
     ] = 0.0,
-    loss: Annotated[float, Option("SHARE", "Of the stream's packets.", least=0, most=0.5)] = 0.0,
-    seed: Annotated[int, Option("N", "Of accesses, and of what is lost.", least=0)] = 0,
+    loss: Annotated[
+        float, Option("SHARE", "Share of the stream's packets that are lost.", least=0, most=0.5)
+    ] = 0.0,
+    seed: Annotated[int, Option("N", "Seed of the accesses and of the losses.", least=0)] = 0,
 ) -> ShownKernel:
     """Run a kernel's network memory and TCP over Trapeze.
 

@@ -540,7 +540,7 @@ def copy(
     /,
     *,
     page: Annotated[
-        Text, Option("BYTES,...", "The host's pages.", ("--page-size", "--page"))
+        Text, Option("BYTES,...", "Page sizes of the host.", ("--page-size", "--page"))
     ] = "4K,2M",
     reuse: Annotated[
         Text, Option(NUMBERS, "Transfers from a buffer for each time that it is registered.")

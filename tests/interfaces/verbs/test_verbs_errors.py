@@ -129,6 +129,10 @@ def test_the_extended_call_takes_one_source_of_memory(context, pd):
     with refused("EINVAL"):
         BufMR(other, buf, 64, LOCAL, offset=100)
     assert BufMR(other, buf, 28, LOCAL, offset=100).buf == buf.addr + 100
+    assert MREx(other, 28, LOCAL, buf=buf, address=buf.addr + 100).buf == buf.addr + 100
+    for outside in (100, buf.addr - 1, buf.addr + 101):
+        with refused("EINVAL"):
+            MREx(other, 28, LOCAL, buf=buf, address=outside)
     with refused("ENODATA"):
         buf.export_dmabuf_fd()
 

@@ -431,7 +431,11 @@ class DMAHandle(PyverbsCM):
 
 
 class MREx(MR):
-    """A memory region, created by the extended registration call."""
+    """A memory region, created by the extended registration call.
+
+    With ``buf`` its bytes are that buffer's from ``address`` on, which lies in it; None: from its
+    begin on.
+    """
 
     FAILED = "Failed to register MR using extended API"
 
@@ -456,7 +460,7 @@ class MREx(MR):
         if fd is not None or dmah is not None or int(fd_offset):
             raise error(self.FAILED, errno.EOPNOTSUPP)
         if buf is not None:
-            start = 0 if address is None else int(address)
+            start = 0 if address is None else int(address) - buf.addr
             if buf.pd.pd is not self.pd or not 0 <= start <= buf.size - self._length:
                 raise error(self.FAILED, errno.EINVAL)
             self.buf = buf.addr + start
@@ -492,7 +496,7 @@ class BufMR(MREx):
 
     def __init__(self, pd: PD, buf: Buf, length: int = 0, access: int = 0, offset: int = 0) -> None:
         wanted = int(length) or buf.size - int(offset)
-        super().__init__(pd, wanted, access, address=int(offset), buf=buf)
+        super().__init__(pd, wanted, access, address=buf.addr + int(offset), buf=buf)
 
 
 class DMMR(MR):

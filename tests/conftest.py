@@ -20,7 +20,7 @@ import suite
 
 ROOT = Path(__file__).parent
 # What a machine may lack.  A test that is skipped in every way for another reason fails the run.
-NEEDS = ("needs root", "needs Chromium", "needs Linux", "needs data")
+NEEDS = ("needs root", "needs Chromium", "needs Linux", "needs data", "needs a package")
 
 # Compiled code is what the compiled ways test: it is waited for.
 os.environ.setdefault("NICSCOPE_COMPILE", "wait")

@@ -20,7 +20,7 @@ def libraries():
     try:
         compiler()
     except BuildError as missing:
-        pytest.skip(str(missing))
+        pytest.skip(f"needs a package: {missing}")
     return built()
 
 

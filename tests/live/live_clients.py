@@ -59,5 +59,5 @@ def needs(program):
     packages = {"ibv": "ibverbs-utils", "ib": "perftest"}
     package = packages.get(program.split("_")[0], "rdmacm-utils")
     return pytest.mark.skipif(
-        shutil.which(program) is None, reason=f"{program} is not installed ({package})"
+        shutil.which(program) is None, reason=f"needs a package: {package}, of {program}"
     )

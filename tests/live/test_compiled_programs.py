@@ -100,7 +100,7 @@ def test_ends_find_each_other_by_the_connection_manager(execute, first, peer):
 
 def test_nobody_listens_and_who_asks_is_refused(execute):
     if shutil.which("rping") is None:
-        pytest.skip("rping is not installed (rdmacm-utils)")
+        pytest.skip("needs a package: rdmacm-utils, of rping")
     ended = execute("--", "rping", "-c", "-a", "127.0.0.1", "-C", "1")
 
     assert ended.returncode != 0

@@ -118,7 +118,7 @@ def test_processes_beyond_what_there_is_are_told_so_until_one_leaves(machine):
         each.close()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become another user")
 def test_another_user_cannot_attach(machine):
     for folder in (machine.path, *machine.path.parents):
         if folder != folder.parent:

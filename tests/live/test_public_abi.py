@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -99,7 +100,8 @@ def places(header, folder, every):
     return dict(line.rsplit(" ", 1) for line in text.splitlines())
 
 
-@pytest.mark.skipif(not HEADER.exists(), reason="rdma-core's header is not installed")
+@pytest.mark.usefixtures("libraries")
+@pytest.mark.skipif(not HEADER.exists(), reason="needs a package: libibverbs-dev")
 def test_every_place_is_that_of_the_public_header(tmp_path):
     ours = places(HERE / "abi.h", tmp_path, FIELDS)
     theirs = places(HEADER, tmp_path, FIELDS)
@@ -108,7 +110,8 @@ def test_every_place_is_that_of_the_public_header(tmp_path):
     assert ours == theirs
 
 
-@pytest.mark.skipif(not CM_HEADER.exists(), reason="librdmacm's header is not installed")
+@pytest.mark.usefixtures("libraries")
+@pytest.mark.skipif(not CM_HEADER.exists(), reason="needs a package: librdmacm-dev")
 def test_every_place_of_the_connection_manager_is_that_of_its_header(tmp_path):
     ours = places(HERE / "cm_abi.h", tmp_path, CM_FIELDS)
 
@@ -137,12 +140,13 @@ def test_no_symbol_is_listed_twice_and_all_that_binaries_ask_for_are_there():
 
 
 def test_the_library_exports_each_symbol_at_its_version(libraries):
+    if shutil.which("nm") is None:
+        pytest.skip("needs a package: binutils, of nm")
     words = ["nm", "-D", "--defined-only", "--with-symbol-versions"]
     out = subprocess.run(
         [*words, str(libraries / VERBS)], capture_output=True, text=True, check=False
     )
-    if out.returncode:
-        pytest.skip("there is no nm of binutils")
+    assert out.returncode == 0, out.stderr
     found = set(re.findall(r" T (\S+)@@(\S+)", out.stdout))
     wanted = {
         (name, version)

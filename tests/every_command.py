@@ -285,10 +285,17 @@ RUNS = (
     Run("apps run fft --size 1K --nodes 2 --processes 1 --out {out:a.program.parquet}"),
     Run("apps collective barrier --nodes 2 --on trapeze --repeat 1 --out {out:results}"),
     Run("apps kernel --policy adaptive --accesses 50 --megabytes 1 --out {out:results}"),
+    Run("apps kernel --platform {delivery} --policy adaptive --accesses 50 --megabytes 1"),
     Run("apps record-sockets --users 1 --seconds 0.1 --out {out:s.parquet}"),
     Run("verbs bw --size 64 --iters 4 --design {design} --out {out:results}"),
     Run("verbs lat --size 64 --iters 4 --design {design} --out {out:results}"),
     # Options come before the program, which may have some of its own.
     Run("verbs run --out {out:results} {verbs_program}", "it says that its program runs"),
+    # Of compiled programs, which tests/live runs where they are.
+    Run(
+        "verbs exec --design {design} --out {out:results} -- true",
+        silent="its programs run",
+        heavy=True,
+    ),
     Run("verbs run --timeline {out:v.json} --design {design} {verbs_program}", "its program runs"),
 )

@@ -33,6 +33,7 @@ COSTS = {
     "block_copy_per_byte": 10_000,
     "block_copy_contended_per_byte": 20_000,
 }
+UNSAID = {"cell_bytes": 0, "trailer_bytes": 0}  # of a platform whose network has no cells
 
 
 def made_up(name, absent=()):

@@ -67,9 +67,11 @@ def writes(node, name, owner):
 
 # What people's programs and their servers keep, in a folder of the session's own.
 PEOPLES = PACKAGE / "apps" / "interactive"
-# Folders that are made for one run and go with it; and traces that are kept between runs, as
+# Folders that are made for one run and go with it; what a compiler makes, and the socket that
+# programs find, each in a folder of the user's own; and traces that are kept between runs, as
 # compiled code is, of which those that nobody asks for are let go.
 OWN = {"studies/interactive.py", "studies/reproduce/traced/programs.py"}
+OWN |= {"live/build.py", "live/rings.py", "live/machine.py", "studies/verbs_live.py"}
 
 
 def test_files_are_written_by_outputs_alone():

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 PACKAGE = Path(nicscope.__file__).parent
 MAKERS = ("Rows", "rows_of")
 EXAMPLES = Path(__file__).parents[2] / "examples"
+OF_COMPILED_PROGRAMS = {("reports/verbs.py", "busy_rows")}  # printed in tests/live
 # Runs that come to tables to which those of RUNS do not come.
 TABLES = (
     "replay {trace}",

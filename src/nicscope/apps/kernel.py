@@ -63,7 +63,9 @@ class NetworkMemory:
     The page used longest ago leaves first; it is sent only if it was written.
     """
 
-    def __init__(self, endpoint: Endpoint, pool: PagePool, frames: int, servers: Sequence[int]):
+    def __init__(
+        self, endpoint: Endpoint, pool: PagePool, frames: int, servers: Sequence[int]
+    ) -> None:
         self._endpoint = endpoint
         self._pool = pool
         self._frames = frames

@@ -54,10 +54,10 @@ static int put_send(struct live_qp *qp, struct ibv_send_wr *wr)
 	if (wr->send_flags & ~KNOWN_FLAGS || wr->opcode == WR_BIND_MW)
 		return EOPNOTSUPP;
 	*to = (struct live_send){.wr_id = wr->wr_id, .opcode = (uint32_t)wr->opcode,
-		.flags = wr->send_flags, .imm = wr->imm_data, .pieces = (uint32_t)wr->num_sge,
+		.send_flags = wr->send_flags, .imm = wr->imm_data, .pieces = (uint32_t)wr->num_sge,
 		.srqn = wr->qp_type.xrc.remote_srqn};
 	if (qp->signals_all)
-		to->flags |= SIGNALED;
+		to->send_flags |= SIGNALED;
 	if (qp->ex.qp_base.qp_type == QPT_UD) {
 		struct live_ah *ah = (struct live_ah *)wr->wr.ud.ah;
 		if (!ah)
@@ -208,7 +208,7 @@ static int take(struct live_cq *cq, int most, struct ibv_wc *wc, uint64_t *time)
 			continue;
 		wc[found++] = (struct ibv_wc){.wr_id = c->wr_id, .status = (int)c->status,
 			.opcode = (int)c->opcode, .byte_len = c->byte_len, .imm_data = c->imm,
-			.qp_num = c->qp_num, .src_qp = c->src_qp, .wc_flags = c->flags};
+			.qp_num = c->qp_num, .src_qp = c->src_qp, .wc_flags = c->wc_flags};
 		*time = c->time;
 	}
 	__atomic_store_n(&q->ring->head, q->next, __ATOMIC_RELEASE);
@@ -343,9 +343,9 @@ static struct live_send *build(struct ibv_qp_ex *ex, uint32_t opcode)
 		qp->building = &spare.send;
 	else
 		qp->building = slot_of(&qp->send, qp->built++);
-	*qp->building = (struct live_send){.wr_id = ex->wr_id, .opcode = opcode, .flags = ex->wr_flags & ~INLINE};
+	*qp->building = (struct live_send){.wr_id = ex->wr_id, .opcode = opcode, .send_flags = ex->wr_flags & ~INLINE};
 	if (qp->signals_all)
-		qp->building->flags |= SIGNALED;
+		qp->building->send_flags |= SIGNALED;
 	return qp->building;
 }
 
@@ -396,7 +396,7 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t at, co
 	struct live_send *to = build_remote(ex, WR_ATOMIC_WRITE, rkey, at);
 	memcpy(to + 1, word, 8);
 	to->inlined = 8;
-	to->flags |= INLINE;
+	to->send_flags |= INLINE;
 }
 
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *base, uint32_t qpn, uint32_t qkey)
@@ -442,7 +442,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t count, const st
 		length += list[i].length;
 	}
 	qp->building->inlined = (uint32_t)length;
-	qp->building->flags |= INLINE;
+	qp->building->send_flags |= INLINE;
 }
 
 static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)

@@ -43,7 +43,7 @@ STRUCTS = {
     "send": (  # a work request; its pieces, or its inline bytes, stand behind it
         ("wr_id", WORD),
         ("opcode", HALF),
-        ("flags", HALF),
+        ("send_flags", HALF),
         ("imm", HALF),
         ("pieces", HALF),
         ("remote", WORD),
@@ -70,7 +70,7 @@ STRUCTS = {
         ("imm", HALF),
         ("qp_num", HALF),
         ("src_qp", HALF),
-        ("flags", HALF),
+        ("wc_flags", HALF),
         ("ring", HALF),  # whose queue it is the end of; NOBODY: it has gone since
         ("pad", WORD),
     ),

@@ -59,6 +59,8 @@ class ShownVerbs(Report):
     def summary(self) -> list[str]:
         """The outcomes of the tests, and the cost of the traffic."""
         told = []
+        if not self.found.runs:
+            return ["No program has opened the device."]
         first = self.found.runs[0]
         if first.tests:
             passed, skipped, failed = (first.count(outcome) for outcome in OUTCOMES)

@@ -303,10 +303,12 @@ def is_read_translated_ahead(nics, n, p):
 
     miNI's request names the destination (IV.B: its VMH has been posted when the operation was
     issued), so a miss holds the descriptor back and drops no answer.  What has left the cache when
-    the answer comes is looked up once more.
+    the answer comes is looked up once more.  Not so of a trace of requests, each page of which is
+    looked up once, as a replay counts.
     """
     rules = nics.ports.rules[0]
-    return rules.service == layout.THREAD and nics.ports.table[n, p].takes != layout.WORK_QUEUE
+    is_posted = rules.by_request == 0 and nics.ports.table[n, p].takes != layout.WORK_QUEUE
+    return rules.service == layout.THREAD and is_posted
 
 
 @routine

@@ -220,8 +220,8 @@ def test_what_a_process_of_its_own_refuses_is_refused_here_and_that_it_ends_is_t
 )
 @pytest.mark.requirement(
     "MI-56",
-    weak="three of the eight programs, much smaller than the paper's, and only that fewer misses are "
-    "not slower; nicscope reproduce mini --programs paper judges how closely",
+    weak="three of the eight programs, much smaller than the paper's, and only that fewer misses "
+    "are not slower; nicscope reproduce mini --programs paper judges how closely",
 )
 @pytest.mark.requirement("MI-58", weak="that a miss has both parts, and the least processing")
 @pytest.mark.parametrize(("name", "size"), [("fft", "16K"), ("lu", "128"), ("radix", "32K")])

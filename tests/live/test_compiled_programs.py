@@ -64,7 +64,10 @@ def test_devices_lists_the_device_and_what_follows_json_is_one_object(execute):
 
 @pytest.mark.parametrize(
     "command",
-    [pytest.param(each, marks=needs(shlex.split(each)[0])) for each in RUNGS],
+    [
+        pytest.param(each, marks=[needs(shlex.split(each)[0]), *[pytest.mark.long] * (number > 0)])
+        for number, each in enumerate(RUNGS)
+    ],
 )
 def test_two_processes_exchange_messages(execute, command):
     before = shared_memory()
@@ -88,6 +91,7 @@ MANAGED = [
 ]
 
 
+@pytest.mark.long  # two processes, a machine and their timers: minutes where processors are busy
 @pytest.mark.parametrize(
     ("first", "peer"),
     [pytest.param(*each, marks=needs(shlex.split(each[0])[0])) for each in MANAGED],
@@ -107,6 +111,7 @@ def test_nobody_listens_and_who_asks_is_refused(execute):
     assert "RDMA_CM_EVENT_REJECTED" in ended.stdout + ended.stderr
 
 
+@pytest.mark.long
 @needs("ibv_rc_pingpong")
 def test_every_message_comes_once_over_a_network_that_loses_some(execute):
     command = "ibv_rc_pingpong -g 1 -c -n 30"
@@ -155,6 +160,7 @@ def test_the_peer_of_a_killed_process_hears_that_retries_are_used_up(execute, tm
     assert list(tmp_path.rglob("machine")) == []
 
 
+@pytest.mark.long
 @needs("ibv_srq_pingpong")
 def test_sanitizers_find_nothing(execute, monkeypatch):
     flags = "-g -fsanitize=undefined -fno-sanitize-recover=undefined"

@@ -1,4 +1,4 @@
-"""The table of columns in ``docs/outputs.md``, made of the catalog's glossary.
+"""The table of columns in ``docs/outputs.md``, made from the catalog's glossary.
 
     python docs/columns.py            prints the table
     python docs/columns.py --write    puts it into docs/outputs.md

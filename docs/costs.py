@@ -1,4 +1,4 @@
-"""``docs/costs.md``: every cost that a platform may state, by who charges it.
+"""``docs/costs.md``: every cost that a platform may state, by the commands that charge it.
 
     python docs/costs.py            prints the page
     python docs/costs.py --write    puts it into docs/costs.md
@@ -17,25 +17,24 @@ from nicscope.studies.pricing import FLOW, LATENCY, REPLAY, SIMULATE, cost_uses
 PAGE = Path(__file__).parent / "costs.md"
 HEAD = """# Costs
 
-Every cost that a platform may state under `[costs]`, and who charges it: what a file of your own
-has to state for what you want to run. `nicscope platforms new --from NAME` prints a file with all
-of them, stated or as comments; [platforms](platforms.md) says how one is written, and what stands
-in for one that is not stated. This page is made by `python docs/costs.py --write`, of what charges
-the costs.
+Every cost that a platform may state under `[costs]`, and the commands that charge it: look up here
+which costs a platform file of your own has to state. `nicscope platforms new --from NAME` prints a
+file with all of them, stated or as comments; [platforms](platforms.md) describes the file, and the
+replacement of a cost that is not stated. `python docs/costs.py --write` makes this page from the
+code that charges the costs.
 
-*For* says for which schemes, or for what, a command charges a cost. *Stated by* counts the
-platforms of the catalog that state it, those that combine others included.
+The column *for* names the schemes, or the kind of run, for which a command charges a cost.
 """
-PARTS = {  # commands and what a section of the page says of them
-    REPLAY: "Of counts: `nicscope replay`, `sweep` and `size`, by scheme.",
-    SIMULATE: "Of programs and traces in virtual time: `nicscope simulate`.",
-    FLOW: "Of packets alone: `nicscope flow`.",
-    LATENCY: "Of messages over a coherent interface: `nicscope latency`.",
+PARTS = {  # commands, and the line below the heading of each
+    REPLAY: "Prices of counts: `nicscope replay`, `sweep` and `size`, by scheme.",
+    SIMULATE: "Programs and traces in virtual time: `nicscope simulate`.",
+    FLOW: "Packets alone: `nicscope flow`.",
+    LATENCY: "Messages over a coherent interface: `nicscope latency`.",
 }
 
 
 def page() -> str:
-    """All of it: a section for each kind of command, then every cost with all of its users."""
+    """The whole page: a section for each kind of command, then every cost with all its users."""
     uses = cost_uses()
     lines = [HEAD]
     for who, told in PARTS.items():

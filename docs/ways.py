@@ -1,4 +1,4 @@
-"""The table in ``docs/ways.md``: what runs on what, asked of ``nicscope.interfaces.ways``.
+"""The table in ``docs/ways.md``: what runs on what, by ``nicscope.interfaces.ways``.
 
     python docs/ways.py            prints the table
     python docs/ways.py --write    puts it into docs/ways.md
@@ -30,23 +30,23 @@ PAGE = Path(__file__).parent / "ways.md"
 BEGIN, END = "<!-- made by docs/ways.py -->", "<!-- end of what docs/ways.py made -->"
 SONIC_VIA = "sonic-via"  # the paper's, whose network takes no time
 VIA = "sonic-via-utlb"
-# Ports without a library are what the others are made of; of traces the text says it.
+# Not ports without a library, of which the others are made, nor traces, which the text covers.
 SHOWN = tuple(name for name in INTERFACES if name not in (PORTS, TRACE))
 
 
 class Subject(NamedTuple):
-    """What is asked about, over every way; the design's own delivery and transport."""
+    """A row of the table, over every way; with the design's own delivery and transport."""
 
     interface: str
     design: Design | None
     platform: Platform
 
     def over(self, way: Way) -> Combination:
-        """It over ``way``; a processor keeps messages whole, others do as designs say."""
+        """The subject over ``way``; a processor keeps messages whole, others follow the design."""
         return Combination(self.interface, self.platform, way, self.design_over(way))
 
     def design_over(self, way: Way) -> Design | None:
-        """Its design over ``way``, and with a delivery that goes over that."""
+        """Its design over ``way``, with a delivery that this way supports."""
         if self.design is None or not INTERFACES[self.interface].serves_ports:
             return self.design
         whole = ["delivery=store-and-forward"] if way in BY_PROCESSOR else []
@@ -54,7 +54,7 @@ class Subject(NamedTuple):
 
     @property
     def called(self) -> str:
-        """What the table calls it."""
+        """Its name in the table."""
         if self.design is None:
             return f"on {self.platform.name}"
         if self.platform.combines or self.interface == "VIA":
@@ -63,7 +63,7 @@ class Subject(NamedTuple):
 
 
 def subjects() -> list[Subject]:
-    """Every interface with each design that is of a scheme of its, on the design's platforms."""
+    """Every interface with each design whose scheme it supports, on the design's platforms."""
     return [
         subject
         for interface in SHOWN
@@ -89,7 +89,7 @@ def _of(interface: str) -> list[Subject]:
 
 
 def _combined_with(name: str) -> list[Platform]:
-    """The platforms that put the NIC of the one of that name at another host's bus."""
+    """The platforms that combine the NIC of platform ``name`` with another host's bus."""
     return [platform for platform in _platforms() if name in platform.combines]
 
 
@@ -104,7 +104,7 @@ def _is_of_another_scheme(subject: Subject) -> bool:
 
 
 def table() -> list[str]:
-    """The table in Markdown, and below it the lines that say why the rest does not run."""
+    """The table in Markdown, and below it the reasons why the rest does not run."""
     notes: dict[str, int] = {}
     rows: dict[tuple[str, ...], list[str]] = {}
     for subject in subjects():
@@ -127,7 +127,7 @@ def table() -> list[str]:
 
 
 def _without_names(why: str, interface: str, way: Way) -> str:
-    """``why`` with *interface* and *way* for these two, so that one line stands for many cells."""
+    """``why`` with *interface* and *way* for these two names, so that many cells share a line."""
     told = re.sub(rf"^{interface}\b", "*interface*", why)
     return re.sub(rf"(?<![\w=-]){way.value}(?![\w-])", "*way*", told)
 

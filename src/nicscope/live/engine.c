@@ -7,7 +7,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#include "engine.h"
+
 enum { PAGE_SHIFT = 12, PAGE = 1 << PAGE_SHIFT, MAX_NODES = 64 };
 
 /* By node: whose memory it is, the frames' bytes, and by frame the address of its page (0: none). */
@@ -27,6 +28,8 @@ EXPORT int live_place(int64_t n, uint8_t *bytes, int64_t *pages, int64_t frames)
 }
 
 EXPORT void live_own(int64_t n, int64_t pid) { nodes[n].pid = (pid_t)pid; }
+
+int64_t owner_of(int64_t n) { return nodes[n].pid; }
 
 typedef ssize_t (*mover)(pid_t, const struct iovec *, unsigned long, const struct iovec *, unsigned long, unsigned long);
 

@@ -149,6 +149,8 @@ def put(live, n, ring, count): ...
 @RINGS.function
 def put_header(live, n, address, begin, end, source, is_v4, length): ...
 @RINGS.function
+def settle(live): ...
+@RINGS.function
 def clock(live): ...
 @RINGS.question
 def is_asked(live): ...
@@ -167,8 +169,8 @@ def keep_values(live, n, p): ...
 
 
 IN_C = (
-    *("has_rung", "waiting", "take", "room", "put", "put_header", "clock", "is_asked"),
-    "yield_processor",
+    *("has_rung", "waiting", "take", "room", "put", "put_header", "settle", "clock"),
+    *("is_asked", "yield_processor"),
 )
 
 
@@ -218,6 +220,7 @@ def serve_once(live):
             continue
         is_busy = take_work(live, n) or is_busy
     is_busy = move(live) or is_busy
+    settle(live)
     for n in range(NODES):
         if live.nodes[n].attached == 1:
             is_busy = deliver(live, n) or is_busy
@@ -314,7 +317,9 @@ def pass_idle_time(live):
 @kernel
 def let_packets_move(live):
     """As ``move``, for Python."""
-    return move(live)
+    has_moved = move(live)
+    settle(live)
+    return has_moved
 
 
 @kernel

@@ -212,6 +212,7 @@ static void take_receive(const struct ring *r, int64_t i, const uint8_t *slot)
 CALLED(take, int64_t n, int64_t ring, int64_t count, int64_t are_sends)
 {
 	struct ring *r = &clients[n].rings[ring];
+	forget_what_was_read();
 	for (int64_t i = 0; i < count; i++, r->next++) {
 		const uint8_t *slot = r->slots + (r->next & r->mask) * r->stride;
 		if (are_sends)
@@ -313,6 +314,13 @@ CALLED(put_header, int64_t n, int64_t address, int64_t begin, int64_t end, int64
 	global_header(header, from, n, (int)is_v4, length);
 	if (0 <= begin && begin < end && end <= GRH)
 		live_write(owner_of(n), address, header + begin, end - begin);
+	ANSWER(0);
+}
+
+/* Have all that has arrived be in the memory of its process. */
+CALLED(settle)
+{
+	write_all_behind();
 	ANSWER(0);
 }
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nicscope.live.rings import Ring
 
 NUMBERS = {  # of what C functions are given beside the state
-    "has_rung": 1, "waiting": 2, "take": 4, "room": 2, "put": 3, "put_header": 7, "clock": 0,
+    "has_rung": 1, "waiting": 2, "take": 4, "room": 2, "put": 3, "put_header": 7, "settle": 0, "clock": 0,
     "is_asked": 0, "yield_processor": 0,
 }  # fmt: skip
 _Long = ctypes.c_int64

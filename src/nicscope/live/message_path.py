@@ -189,11 +189,12 @@ def serve(live, patience):
         state = live.state[0]
         if is_busy:
             state.is_idle = 0
-            if rounds % LOOK_EVERY != 0:
-                continue
-            quiet_since = clock(live)
         now = clock(live)
-        if is_asked(live) or now - begun > LONGEST_NS:
+        if now - begun > LONGEST_NS:
+            return ASKED
+        if is_busy and rounds % LOOK_EVERY != 0:
+            continue
+        if is_asked(live):
             return ASKED
         if is_busy:
             continue
@@ -340,15 +341,20 @@ def take_work(live, n):
     has_any = False
     for i in range(node.works):
         work = live.work[n, i]
+        taken = 0
         while True:
             count = min(waiting(live, n, work.ring), np.int64(CHAIN))
             if count <= 0:
+                break
+            if taken >= AT_ONCE:
+                node.left = 1
                 break
             places = _places(live, n, np.int64(work.port), np.int64(work.kind))
             if places <= 0:
                 node.left = 1
                 break
             count = min(count, places)
+            taken += count
             take(live, n, work.ring, count, np.int64(work.kind == IS_SEND))
             if work.kind == IS_SEND and _lacks_memory(live, n, work.port, count):
                 keep_values(live, n, work.port)

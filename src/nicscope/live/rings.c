@@ -131,13 +131,14 @@ EXPORT int live_is_rung(void)
 	return 0;
 }
 
+/* How many requests a ring holds; none if it claims to hold more than it has places for. */
 CALLED(waiting, int64_t n, int64_t ring)
 {
 	const struct ring *r = &clients[n].rings[ring];
 	if (!clients[n].segment || !r->slots)
 		ANSWER(0);
 	uint64_t many = __atomic_load_n(&words_of(n, ring)->tail, __ATOMIC_ACQUIRE) - r->next;
-	ANSWER(many <= r->mask ? many : (uint64_t)r->mask + 1);
+	ANSWER(many <= (uint64_t)r->mask + 1 ? many : 0);
 }
 
 static void take_pieces(struct live_gathered *to, const uint8_t *from, uint32_t count)

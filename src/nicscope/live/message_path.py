@@ -301,16 +301,20 @@ def move(live):
 
 @routine
 def pass_idle_time(live):
-    """Have virtual time pass as long as all programs have waited."""
+    """Have virtual time pass as long as all programs have waited, which ends with this.
+
+    The time that the machine itself takes, to compile as well, is not theirs: no timer may expire
+    for that.
+    """
     state = live.state[0]
     if state.is_idle == 0:
         return
+    state.is_idle = 0
     machine = live.machine
     now = clock(live)
     tally = machine.tally[0]
     then = tally.now + (now - state.idle_since) * PS_PER_NS
     then = min(then, min(_moves_next(machine), _timer_next(machine)))
-    state.idle_since = now
     if then > tally.now:
         tally.now = then
 

@@ -221,7 +221,7 @@ class Client:
         return [made.handle, made.entries, *self._told(ring)]
 
     def _destroy_cq(self, handle: int, *_: int) -> list[int]:
-        device, _ = self._both()
+        device: Any = self.device
         if handle not in self.cqs:
             raise Refused(errno.EINVAL)
         device.free_cq(handle)
@@ -372,7 +372,7 @@ class Client:
         return [self.device.qp_state(number)]  # type: ignore[union-attr]
 
     def _destroy_qp(self, number: int, *_: int) -> list[int]:
-        device, _ = self._both()
+        device: Any = self.device
         if number not in self.made:
             raise Refused(errno.EINVAL)
         device.free_qp(number)
@@ -415,7 +415,7 @@ class Client:
         return [self.device.srq_read_limit(handle)]  # type: ignore[union-attr]
 
     def _destroy_srq(self, handle: int, *_: int) -> list[int]:
-        device, _ = self._both()
+        device: Any = self.device
         if handle not in self.shared:
             raise Refused(errno.EINVAL)
         device.free_srq(handle)
@@ -516,7 +516,7 @@ class Client:
 
     def fail_refused(self) -> None:
         """Have each queue pair fail that was given a request which the device does not take."""
-        device, _ = self._both()
+        device: Any = self.device
         for number, mine in self.made.items():
             row = self.machine.serving.live.ports[device.node, mine.port]
             if row["refused"]:
@@ -529,7 +529,7 @@ class Client:
 
     def note_drained(self) -> None:
         """Go on looking whether queue pairs have drained, if any still are to."""
-        device, _ = self._both()
+        device: Any = self.device
         self.machine.serving.live.nodes[device.node]["drains"] = bool(device._draining)
 
     def report_events(self) -> None:

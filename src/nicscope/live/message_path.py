@@ -168,12 +168,6 @@ def supply(live): ...
 def keep_values(live, n, p): ...
 
 
-IN_C = (
-    *("has_rung", "waiting", "take", "room", "put", "put_header", "settle", "clock"),
-    *("is_asked", "yield_processor"),
-)
-
-
 @kernel
 def serve(live, patience):
     """Serve all programs until nothing has come for ``patience`` ns, or Python is needed; why."""
@@ -350,7 +344,7 @@ def take_work(live, n):
             count = min(waiting(live, n, work.ring), np.int64(CHAIN))
             if count <= 0:
                 break
-            if taken >= AT_ONCE:
+            if taken >= AT_ONCE and work.kind == IS_SEND:
                 node.left = 1
                 break
             places = _places(live, n, np.int64(work.port), np.int64(work.kind))

@@ -17,7 +17,7 @@ from nicscope.kernel.layout import handed
 from nicscope.kernel.loading import leave_pending, prototype
 from nicscope.kernel.records import records
 from nicscope.live import layout, message_path
-from nicscope.live.message_path import IN_C, NODES, RINGS, Live
+from nicscope.live.message_path import NODES, RINGS, Live
 from nicscope.nic.ports.layout import STATUS_NAMES
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from nicscope.live.rings import Ring
 
 NUMBERS = {  # of what C functions are given beside the state
-    "has_rung": 1, "waiting": 2, "take": 4, "room": 2, "put": 3, "put_header": 7, "settle": 0, "clock": 0,
-    "is_asked": 0, "yield_processor": 0,
+    "has_rung": 1, "waiting": 2, "take": 4, "room": 2, "put": 3, "put_header": 7, "settle": 0,
+    "clock": 0, "is_asked": 0, "yield_processor": 0,
 }  # fmt: skip
 _Long = ctypes.c_int64
 _Address = ctypes.c_void_p
@@ -95,8 +95,8 @@ class Serving:
         self._so.live_link_advance.argtypes = [_Address, _Address]
         self._so.live_unheard.restype = _Long
         self._kept: list[Any] = []  # callbacks, as long as compiled code may call them
-        for name in IN_C:
-            self._link_c(name, NUMBERS[name])
+        for name, numbers in NUMBERS.items():
+            self._link_c(name, numbers)
         self._link_python("fire", self._simulation.enter, 2)
         self._link_python("supply", self._supply, 0)
         self._link_python("keep_values", self._keep_values, 2)

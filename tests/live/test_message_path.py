@@ -10,6 +10,7 @@ from live_clients import Queues
 from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.fabric import HEADER, addresses, header
 
+pytestmark = pytest.mark.compiled_too
 PAGE = 4096
 UD = 4
 SIGNALED, INLINE = calls.SIGNALED, calls.INLINE

@@ -85,7 +85,7 @@ REGION = np.dtype(
     [
         ("key", "i8"),  # of the region in this row, or 0
         ("shift", "i8"),  # from what programs call an address of it to the machine's own
-        ("real", "i8"),  # and to the process's
+        ("program", "i8"),  # and to the program's own
     ],
     align=True,
 )
@@ -743,6 +743,6 @@ def _put_header(live, n, row, source, is_v4, length):
         region = live.regions[n, (piece.key >> 8) % live.regions.shape[1]]
         count = min(np.int64(HEADER) - done, np.int64(piece.length))
         if region.key == piece.key:
-            address = piece.address + region.real
+            address = piece.address + region.program
             put_header(live, n, address, done, done + count, source, is_v4, length)
         done += count

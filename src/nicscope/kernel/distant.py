@@ -73,8 +73,10 @@ def relink(state: Any, place: int, address: int, plain: Callable[..., Any]) -> N
     """Has ``state`` call machine code at ``address`` for the function at ``place``.
 
     ``plain`` does the same for interpreted code.  Such code is entered as compiled functions are:
-    with the addresses of a result, an exception and the state, and the numbers.
+    with the addresses of a result, an exception and the state, and the numbers.  Places behind
+    those of ``link`` are for a state that has only such functions.
     """
+    _linked.extend([plain] * (place + 1 - len(_linked)))
     _linked[place] = plain
     if not INTERPRETED:
         state.calls[place] = address

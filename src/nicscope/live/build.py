@@ -40,9 +40,9 @@ ENGINE = "engine.so"
 SOURCES = {
     VERBS: ("library.c", "data.c", "names.c"),
     CM: ("connections.c",),
-    ENGINE: ("engine.c",),
+    ENGINE: ("engine.c", "rings.c"),
 }
-HEADERS = ("abi.h", "live.h", "cm_abi.h")
+HEADERS = ("abi.h", "live.h", "cm_abi.h", "engine.h")
 PRIVATE = 0o700
 
 

@@ -17,15 +17,13 @@ from nicscope.interfaces.verbs_device.calls import Refused
 from nicscope.interfaces.verbs_device.device import Device
 from nicscope.interfaces.verbs_device.fabric import (
     ANY_QUEUE,
-    HEADER,
     SPACE,
     Fabric,
     Pair,
-    address_like,
-    header,
 )
 from nicscope.interfaces.verbs_device.fabric import SIZE as PORTS
 from nicscope.kernel.distant import relink
+from nicscope.live import layout
 from nicscope.nic.ports.calls import FIRMWARE
 
 if TYPE_CHECKING:
@@ -33,9 +31,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nicscope.drivers.simulate.process import Simulation
-    from nicscope.interfaces.verbs_device.calls import Completion, Piece, Region
+    from nicscope.interfaces.verbs_device.calls import Region
 
-NODES = 8  # processes that can be attached at a time: each has a NIC of its own
+NODES = layout.CONSTANTS["NODES"]
 PAIRS = 320  # queue pairs of each
 # Assumed: what programs ask for that are tried on one machine; pages are taken as they are used.
 FRAMES, PAGES, LONGEST = 1 << 17, 1 << 18, 1 << 17
@@ -202,21 +200,41 @@ class LiveDevice(Device):
         self._fabric.pages[self._node, frames] = 0
         self.unmap(mapped, size)
 
-    def completed(self, cq: int, most: int) -> list[Completion]:
-        """What has ended for a completion queue, oldest first, without any time passing."""
-        queue = self._queues[cq]
-        found: list[Completion] = []
-        while queue.held and len(found) < most:
-            found.append(queue.held.popleft())
-        if self._shown[cq] != self._read_to[cq] and len(found) < most:
-            self._take(queue, most, found)
-        return found
+    def shifts_of(self, handle: int) -> tuple[int, int]:
+        """From a region's addresses, as requests name them, to those here and of the process."""
+        region = self._regions[handle]
+        first, mapped, _, _ = self.real[handle]
+        return self._shifts[region.key], region.address - mapped + first - region.base
 
-    def settle(self) -> None:
-        """Hand over what waits for a place on the NIC, as far as there is one now."""
-        if self._backlog:
-            self._drain_to_host()
-        self._flush_posted()
+    def _room_for_values(self, pair: Pair) -> tuple[int, int]:
+        """Bytes of a request by value, a power of two, and how many a queue pair can have."""
+        room = 1 << (max(pair.caps.inline, 8) - 1).bit_length()
+        return room, min(pair.caps.send_wr, self._ring) + 1
+
+    def keep_values(self, pair: Pair) -> tuple[int, int]:
+        """Make memory for a queue pair's requests by value; bytes of each, and how many.
+
+        Errors: ENOMEM.
+        """
+        room, places = self._room_for_values(pair)
+        pair.inline_at = self.map(places * room)
+        try:
+            pair.inline_key = self.register(
+                pair.domain, pair.inline_at, places * room, pair.inline_at, calls.LOCAL_WRITE
+            ).lkey
+        except Refused:
+            self.unmap(pair.inline_at, places * room)
+            pair.inline_at = 0
+            raise
+        return room, places
+
+    def free_qp(self, number: int) -> None:
+        """As ``Device.free_qp``; its memory for requests by value is given back, too."""
+        pair = self._pairs.get(number)
+        super().free_qp(number)
+        if pair is not None and pair.inline_at:
+            room, places = self._room_for_values(pair)
+            self.unmap(pair.inline_at, room * places)
 
     def heard(self) -> Iterator[Any]:
         """Asynchronous events since this was last asked."""
@@ -230,28 +248,6 @@ class LiveDevice(Device):
     def _await_acknowledgement(self, pair: Pair) -> None:
         super()._await_acknowledgement(pair)
         self._fabric.quiet()  # the packet that says so is on its way
-
-    def _write_grh(self, node: int, port: int, length: int, pieces: tuple[Piece, ...]) -> int:
-        """Write the GRH before a received datagram into the process; the sender's number."""
-        sender = self._fabric.devices[node]._by_port.get(port)
-        if sender is None:
-            return 0
-        source = to = sender.dgid
-        if node != self._node:
-            source, to = (address_like(to, each) for each in (node, self._node))
-        left = header(source, to, length - HEADER)
-        for piece in pieces:
-            region = self._regions.get(piece.lkey >> 8)
-            if region is None or region.row not in self.real:
-                break
-            first, mapped, _, _ = self.real[region.row]
-            at = piece.address - region.base + region.address - mapped + first
-            put = left[: piece.length]
-            self._fabric.engine.so.live_write(self.pid, at, put, len(put))
-            left = left[piece.length :]
-            if not left:
-                break
-        return sender.number
 
     def release_all(self) -> None:
         """Give back all that the process has made and left behind."""

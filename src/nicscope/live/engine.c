@@ -7,7 +7,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#include "engine.h"
+
 enum { PAGE_SHIFT = 12, PAGE = 1 << PAGE_SHIFT, MAX_NODES = 64 };
 
 /* By node: whose memory it is, the frames' bytes, and by frame the address of its page (0: none). */
@@ -28,22 +29,107 @@ EXPORT int live_place(int64_t n, uint8_t *bytes, int64_t *pages, int64_t frames)
 
 EXPORT void live_own(int64_t n, int64_t pid) { nodes[n].pid = (pid_t)pid; }
 
+int64_t owner_of(int64_t n) { return nodes[n].pid; }
+
 typedef ssize_t (*mover)(pid_t, const struct iovec *, unsigned long, const struct iovec *, unsigned long, unsigned long);
+
+/* How many of ``count`` bytes from a frame's address on lie in the process as they lie in frames. */
+static int64_t stretch(int64_t n, int64_t address, int64_t count)
+{
+	int64_t frame = address >> PAGE_SHIFT, end = (frame + 1) << PAGE_SHIFT;
+	if (frame >= nodes[n].frames || !nodes[n].pages[frame])
+		return 0;
+	while (end < address + count && ++frame < nodes[n].frames &&
+	       nodes[n].pages[frame] == nodes[n].pages[frame - 1] + PAGE)
+		end += PAGE;
+	return end < address + count ? end - address : count;
+}
+
+static int64_t move_stretch(mover moves, int64_t n, int64_t address, int64_t count)
+{
+	int64_t frame = address >> PAGE_SHIFT, within = address & (PAGE - 1);
+	int64_t size = nodes[n].pid ? stretch(n, address, count) : 0;
+	if (size) {
+		struct iovec here = {nodes[n].bytes + address, (size_t)size};
+		struct iovec there = {(void *)(nodes[n].pages[frame] + within), (size_t)size};
+		if (moves(nodes[n].pid, &here, 1, &there, 1, 0) != size)
+			failures++;
+	}
+	return size ? size : count < PAGE - within ? count : PAGE - within;
+}
 
 static void move(mover moves, int64_t n, int64_t address, int64_t count)
 {
 	while (count > 0) {
-		int64_t frame = address >> PAGE_SHIFT, within = address & (PAGE - 1);
-		int64_t size = count < PAGE - within ? count : PAGE - within;
-		if (frame < nodes[n].frames && nodes[n].pages[frame] && nodes[n].pid) {
-			struct iovec here = {nodes[n].bytes + address, (size_t)size};
-			struct iovec there = {(void *)(nodes[n].pages[frame] + within), (size_t)size};
-			if (moves(nodes[n].pid, &here, 1, &there, 1, 0) != size)
-				failures++;
-		}
+		int64_t size = move_stretch(moves, n, address, count);
 		address += size;
 		count -= size;
 	}
+}
+
+/* A transfer moves in pieces, each of which would be a system call.  A program may not change what it
+ * has posted until that has ended, so bytes behind a piece may be read ahead, as files are: for as
+ * long as no program has posted anything new.  Bytes that arrive may be written to their process
+ * later, if it is before the process is told of anything, and before anything else is read from it. */
+enum { AHEADS = 8, LEAST_AHEAD = PAGE, MOST_AHEAD = 1 << 16, MOST_BEHIND = 1 << 16, WORD = 8 };
+struct extent { int64_t begin, end, window; uint64_t generation, used; };
+static struct extent ahead[MAX_NODES][AHEADS];
+static struct { int64_t begin, end; } behind[MAX_NODES];
+static uint64_t generation = 1, uses;
+
+void forget_what_was_read(void) { generation++; }
+
+static void write_behind(int64_t n)
+{
+	int64_t begin = behind[n].begin, end = behind[n].end;
+	behind[n].begin = behind[n].end = 0;
+	if (begin < end)
+		move((mover)process_vm_writev, n, begin, end - begin);
+}
+
+void write_all_behind(void)
+{
+	for (int64_t n = 0; n < MAX_NODES; n++)
+		if (behind[n].end)
+			write_behind(n);
+}
+
+static void load(int64_t n, int64_t address, int64_t count)
+{
+	struct extent *chosen = &ahead[n][0];
+	write_behind(n);
+	if (count <= WORD) { /* of an atomic operation, maybe: as it is now */
+		move(process_vm_readv, n, address, count);
+		return;
+	}
+	for (struct extent *e = ahead[n]; e < ahead[n] + AHEADS; e++) {
+		if (e->generation == generation && e->begin <= address && address + count <= e->end) {
+			e->used = ++uses;
+			return;
+		}
+		if (e->end == address && e->generation) {
+			chosen = e;
+			break;
+		}
+		if (e->used < chosen->used)
+			chosen = e;
+	}
+	int64_t window = 0;
+	if (chosen->end == address && chosen->generation)
+		window = chosen->window ? 2 * chosen->window : LEAST_AHEAD;
+	window = window < MOST_AHEAD ? window : MOST_AHEAD;
+	int64_t whole = stretch(n, address, count > window ? count : window);
+	move(process_vm_readv, n, address, whole > count ? whole : count);
+	*chosen = (struct extent){address, address + (whole > count ? whole : count), window, generation, ++uses};
+}
+
+static void store(int64_t n, int64_t address, int64_t count)
+{
+	if (behind[n].end != address || behind[n].end - behind[n].begin >= MOST_BEHIND) {
+		write_behind(n);
+		behind[n].begin = address;
+	}
+	behind[n].end = address + count;
 }
 
 /* As compiled code calls: result, exception, state, numbers; the status.  That there is no exception
@@ -54,7 +140,8 @@ EXPORT int32_t live_load(int64_t *result, void **error, void *state, int64_t n, 
 	*result = 0;
 	if (error)
 		*error = NULL;
-	move(process_vm_readv, n, address, count);
+	if (count > 0)
+		load(n, address, count);
 	return 0;
 }
 
@@ -64,13 +151,15 @@ EXPORT int32_t live_store(int64_t *result, void **error, void *state, int64_t n,
 	*result = 0;
 	if (error)
 		*error = NULL;
-	move((mover)process_vm_writev, n, address, count);
+	if (count > 0)
+		store(n, address, count);
 	return 0;
 }
 
 /* Read one byte of each page from first on, as pinning would; how many are there. */
 EXPORT int64_t live_touch(int64_t pid, int64_t first, int64_t pages)
 {
+	forget_what_was_read();
 	for (int64_t i = 0; i < pages; i++) {
 		uint8_t byte;
 		struct iovec here = {&byte, 1}, there = {(void *)(first + (i << PAGE_SHIFT)), 1};

@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-WORD, HALF = "u8", "u4"
+WORD, HALF, NUMBER = "u8", "u4", "i8"
 
 # What ends of a connection tell each other, in questions and in events.
 PARAMETERS = (
@@ -87,6 +87,22 @@ STRUCTS = {
         *((name, HALF) for name in PARAMETERS),
         *((f"private{place}", WORD) for place in range(PRIVATE_WORDS)),
     ),
+    # Within the machine's process, between what reads and writes rings and what runs the firmware:
+    # copies, so that a program changes nothing that has been checked.
+    "taken": (  # a work request
+        *((name, NUMBER) for name in ("wr_id", "opcode", "flags", "word", "pieces", "remote")),
+        *((name, NUMBER) for name in ("rkey", "inlined", "compare", "swap", "qpn", "qkey", "srqn")),
+        ("position", NUMBER),  # in its queue, from 1 on
+        ("node", NUMBER),  # whose GID a datagram is sent to, or -1
+        ("is_v4", NUMBER),  # 1: that is the one of its IPv4 address
+    ),
+    "gathered": (("address", NUMBER), ("length", NUMBER), ("key", NUMBER)),
+    "ended": (
+        *((name, NUMBER) for name in ("wr_id", "position", "time", "status", "opcode")),
+        *((name, NUMBER) for name in ("length", "word", "qp_num", "source", "flags")),
+        ("ring", NUMBER),
+        ("urgent", NUMBER),  # 1: it wakes whoever waits for solicited events alone
+    ),
 }
 
 CONSTANTS = {
@@ -97,6 +113,10 @@ CONSTANTS = {
     "WORDS": 64,  # of a request and of its answer
     "NOBODY": 0xFFFFFFFF,
     "INLINE_BIT": 8,
+    "NODES": 8,  # processes that can be attached at a time: each has a NIC of its own
+    "AT_ONCE": 64,  # requests or completions of a queue, before the others
+    "SEGMENTS": 16,  # scatter/gather elements of a request
+    "INLINE_BYTES": 512,
 }
 
 # What a program asks of the machine by its socket, one at a time.
@@ -125,7 +145,7 @@ ATTRIBUTES = (
 )
 
 DTYPES = {name: np.dtype([*fields], align=True) for name, fields in STRUCTS.items()}
-_C_TYPES = {WORD: "uint64_t", HALF: "uint32_t"}
+_C_TYPES = {WORD: "uint64_t", HALF: "uint32_t", NUMBER: "int64_t"}
 
 
 def _lines() -> Iterator[str]:

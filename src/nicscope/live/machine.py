@@ -16,28 +16,28 @@ import time
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
-import numpy as np
 
 from nicscope.clock import NEVER
-from nicscope.drivers.simulate.advance import AT_ONCE
 from nicscope.drivers.simulate.records import KINDS, TIMER
 from nicscope.errors import SimulationError
 from nicscope.interfaces.verbs.qp import transition_errno
 from nicscope.interfaces.verbs_device import calls
-from nicscope.interfaces.verbs_device.calls import (
-    Caps,
-    Piece,
-    QpState,
-    Receive,
-    Refused,
-    Send,
-    UdTarget,
-)
+from nicscope.interfaces.verbs_device.calls import Caps, QpState, Refused
 from nicscope.interfaces.verbs_device.fabric import addresses, guid
 from nicscope.live import layout
 from nicscope.live.connections import Connections
-from nicscope.live.device import NODES, LiveDevice, LiveFabric
+from nicscope.live.device import LiveDevice, LiveFabric
+from nicscope.live.message_path import (
+    IDLE,
+    IS_RECEIVE,
+    IS_SEND,
+    IS_SHARED,
+    NODES,
+    REFUSED,
+    TROUBLED,
+)
 from nicscope.live.rings import Ring, Segment
+from nicscope.live.serving import Serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,26 +47,18 @@ _WORDS = layout.CONSTANTS["WORDS"]
 _MESSAGE = struct.Struct(f"{_WORDS}Q")
 _CREDENTIALS = struct.Struct("3i")
 _WORD_MASK = (1 << 64) - 1
-_SEND, _RECEIVE = layout.DTYPES["send"], layout.DTYPES["receive"]
-_PIECE = struct.Struct("QII")
-_SEND_HEAD = struct.Struct("Q4IQ2I4Q4I")
-_RECEIVE_HEAD = struct.Struct("QII")
-_COMPLETION = struct.Struct("3Q8IQ")
+_PIECE_BYTES = layout.DTYPES["piece"].itemsize
+_SEND_BYTES, _RECEIVE_BYTES = (layout.DTYPES[each].itemsize for each in ("send", "receive"))
+_COMPLETION_BYTES = layout.DTYPES["completion"].itemsize
 _EVENT = struct.Struct("QII")
-_CQ_EVENT = struct.Struct("QQ")
 OF_DEVICE = 1  # what a channel is for: asynchronous events; 2 is a connection manager's
-AT_A_TIME = 64  # requests or completions of one queue, before the others
-SPIN_S = 100e-6  # without anything to do before the machine sleeps, where processors are many
+SPIN_NS = 100_000  # for which the machine looks for work before it sleeps
 PS_PER_NS = 1000
-SLACK_PS = 1_000_000  # by which timers may be ahead of what moves packets
 PS_PER_S = 10**12
-ATTEND_EVERY = 4  # busy steps between two looks at the sockets
 LONGEST_SLEEP_S = 0.05  # until it is asked again whether all is over
 MTUS = {code: 128 << code for code in range(1, 6)}
 MASK_STATE, MASK_CURRENT = 1, 2
 MASK_SQD_NOTIFY = 4
-NO_PIECES: tuple[Piece, ...] = ()
-KNOWN_OPCODES = frozenset(calls.OF_REQUEST) - {calls.WR_BIND, calls.WR_FLUSH}
 
 
 class Completions(msgspec.Struct, eq=False):
@@ -78,26 +70,19 @@ class Completions(msgspec.Struct, eq=False):
     entries: int
 
 
-class Work(msgspec.Struct, eq=False):
-    """A queue of work requests: of a pair, or shared."""
-
-    ring: Ring
-    handle: int  # the pair's number, or the shared queue
-    is_send: bool
-    is_shared: bool
-    sges: int
-    most: int
-    inline: int = 0
-
-
 class Made(msgspec.Struct, eq=False):
     """What a program has of a queue pair or a shared queue."""
 
     cookie: int
     kind: int
-    send: Work | None = None
-    receive: Work | None = None
-    sends: int = 0  # posted so far
+    port: int
+    send: Ring | None = None
+    receive: Ring | None = None
+
+    @property
+    def rings(self) -> list[Ring]:
+        """Its rings of work requests."""
+        return [each for each in (self.receive, self.send) if each is not None]
 
 
 class Client:
@@ -109,14 +94,12 @@ class Client:
         self.device: LiveDevice | None = None
         self.segment: Segment | None = None
         self.pid = 0
-        self.bell = 0
         self.channels: dict[int, int] = {}  # write ends, by handle
         self.is_async: set[int] = set()
         self.next_channel = 1
         self.cqs: dict[int, Completions] = {}
         self.made: dict[int, Made] = {}  # pairs by number
         self.shared: dict[int, Made] = {}
-        self.work: list[Work] = []
         # XRC domains that a file names (its device and number): handle, and how often opened.
         self.domains: dict[tuple[int, ...], tuple[int, int]] = {}
 
@@ -136,9 +119,8 @@ class Client:
                 return [0, *self._hello(*words[:2])], self._given()
             if name == "CREATE_CHANNEL":
                 return [0, self._open_channel(words[0], given)], []
-            self.drain()
             found = getattr(self, f"_{name.lower()}")(*words)
-            self.device.settle()  # type: ignore[union-attr]
+            self.report_events()
             return [0, *found], []
         except Refused as refused:
             return [refused.errno], []
@@ -157,6 +139,7 @@ class Client:
         self.segment = Segment()
         self.device = device
         device.own(self.pid)
+        self.machine.serving.attach(device.node, self.segment.fd)
         self.segment.header["node"] = device._node
         facts, node = device.facts, device._node
         gids = [
@@ -208,10 +191,13 @@ class Client:
     ) -> list[int]:
         device: Any = self.device
         made = device.register_process(pd, address, length, iova, access)
+        shift, real = device.shifts_of(made.handle)
+        self.machine.serving.note_region(device.node, made.handle, made.lkey, shift, real)
         return [made.handle, made.lkey, made.rkey]
 
     def _dereg_mr(self, handle: int, *_: int) -> list[int]:
         self.device.deregister_process(handle)  # type: ignore[union-attr]
+        self.machine.serving.note_region(self.node, handle, 0, 0, 0)
         return []
 
     def _rereg_mr(self, *_: int) -> list[int]:
@@ -223,19 +209,23 @@ class Client:
             raise Refused(errno.EINVAL)
         made = device.make_cq(entries)
         try:
-            ring = segment.open(_COMPLETION.size, made.entries)
+            ring = segment.open(_COMPLETION_BYTES, made.entries)
         except Refused:
             device.free_cq(made.handle)
             raise
         self.cqs[made.handle] = Completions(ring, cookie, channel, made.entries)
+        self.machine.serving.open_ring(device.node, ring)
+        if channel:
+            self.machine.serving.announce(device.node, ring, self.channels[channel], cookie)
+        self._list_rings()
         return [made.handle, made.entries, *self._told(ring)]
 
     def _destroy_cq(self, handle: int, *_: int) -> list[int]:
-        device, segment = self._both()
+        device: Any = self.device
         if handle not in self.cqs:
             raise Refused(errno.EINVAL)
         device.free_cq(handle)
-        segment.close(self.cqs.pop(handle).ring)
+        self._close_rings([self.cqs.pop(handle).ring])
         return []
 
     def _resize_cq(self, *_: int) -> list[int]:
@@ -263,35 +253,49 @@ class Client:
         caps_made = made.caps._replace(
             send_sge=max(made.caps.send_sge, 1), recv_sge=max(made.caps.recv_sge, 1)
         )
-        mine = Made(cookie, kind)
+        pair = device._pairs[made.number]
+        mine = Made(cookie, kind, pair.port)
+        sge, inline = caps_made.send_sge, caps_made.inline
+        serving = self.machine.serving
         try:
             if sends:
-                size = max(caps_made.send_sge * _PIECE.size, caps_made.inline, 8)
-                ring = segment.open(_SEND_HEAD.size + size, caps_made.send_wr)
-                sge, most = caps_made.send_sge, caps_made.send_wr
-                mine.send = Work(ring, made.number, True, False, sge, most, caps_made.inline)
+                size = _SEND_BYTES + max(sge * _PIECE_BYTES, inline, 8)
+                mine.send = segment.open(size, caps_made.send_wr)
+                serving.open_ring(device.node, mine.send, sge, inline)
             if receives and caps_made.recv_wr:
-                size = caps_made.recv_sge * _PIECE.size
-                ring = segment.open(_RECEIVE_HEAD.size + size, caps_made.recv_wr)
-                sge, most = caps_made.recv_sge, caps_made.recv_wr
-                mine.receive = Work(ring, made.number, False, False, sge, most)
+                size = _RECEIVE_BYTES + caps_made.recv_sge * _PIECE_BYTES
+                mine.receive = segment.open(size, caps_made.recv_wr)
+                serving.open_ring(device.node, mine.receive, caps_made.recv_sge)
         except Refused:
             device.free_qp(made.number)
-            if mine.send:
-                segment.close(mine.send.ring)
+            self._close_rings(mine.rings)
             raise
-        pair = device._pairs[made.number]
         pair.caps = caps_made
         self.made[made.number] = mine
-        self._list_work()
-        told = [self._told(each.ring if each else None) for each in (mine.send, mine.receive)]
+        serving.note_pair(device, pair)
+        self._list_rings()
+        told = [self._told(each) for each in (mine.send, mine.receive)]
         return [made.number, *caps_made, *told[0], *told[1]]
 
-    def _list_work(self) -> None:
-        everything = [*self.made.values(), *self.shared.values()]
-        self.work = [
-            each for one in everything for each in (one.receive, one.send) if each is not None
+    def _list_rings(self) -> None:
+        work = [
+            (ring.number, made.port, kind)
+            for made in self.made.values()
+            for ring, kind in ((made.receive, IS_RECEIVE), (made.send, IS_SEND))
+            if ring is not None
         ]
+        shared = [
+            (ring.number, one.port, IS_SHARED) for one in self.shared.values() for ring in one.rings
+        ]
+        queues = [(handle, each.ring.number) for handle, each in self.cqs.items()]
+        self.machine.serving.list_rings(self.node, [*shared, *work], queues)
+
+    def _close_rings(self, rings: Sequence[Ring]) -> None:
+        _, segment = self._both()
+        self._list_rings()
+        for ring in rings:
+            self.machine.serving.close_ring(self.node, ring)
+            segment.close(ring)
 
     def _modify_qp(self, number: int, mask: int, *words: int) -> list[int]:
         device: Any = self.device
@@ -307,19 +311,11 @@ class Client:
         if wrong:
             raise Refused(wrong)
         device.modify_qp(number, self._state_of(number, told, mask, then))
+        pair, mine = device._pairs[number], self.made[number]
         if then == calls.RESET:
-            for work in (self.made[number].send, self.made[number].receive):
-                if work is not None:
-                    self._skip(work)
+            self.machine.serving.reset_port(device.node, pair.port, mine.rings)
+        self.machine.serving.note_pair(device, pair)
         return [then]
-
-    def _skip(self, work: Work) -> None:
-        """Forget what a queue pair that was reset has in its ring."""
-        _, segment = self._both()
-        work.ring.next = int(segment.tails[work.ring.number])
-        segment.heads[work.ring.number] = work.ring.next
-        if work.is_send:
-            self.made[work.handle].sends = work.ring.next
 
     def _attribute_errno(self, told: dict[str, int], mask: int) -> int:
         device: Any = self.device
@@ -376,15 +372,13 @@ class Client:
         return [self.device.qp_state(number)]  # type: ignore[union-attr]
 
     def _destroy_qp(self, number: int, *_: int) -> list[int]:
-        device, segment = self._both()
+        device: Any = self.device
         if number not in self.made:
             raise Refused(errno.EINVAL)
         device.free_qp(number)
         gone = self.made.pop(number)
-        for work in (gone.send, gone.receive):
-            if work is not None:
-                segment.close(work.ring)
-        self._list_work()
+        self.machine.serving.forget_pair(device.node, gone.port)
+        self._close_rings(gone.rings)
         return []
 
     def _create_srq(
@@ -396,13 +390,13 @@ class Client:
             raise Refused(errno.EINVAL)
         made = device.make_srq(pd, wr, max(sge, 1), xrcd, cq)
         try:
-            ring = segment.open(_RECEIVE_HEAD.size + made.sge * _PIECE.size, made.wr)
+            ring = segment.open(_RECEIVE_BYTES + made.sge * _PIECE_BYTES, made.wr)
         except Refused:
             device.free_srq(made.handle)
             raise
-        work = Work(ring, made.handle, False, True, made.sge, made.wr)
-        self.shared[made.handle] = Made(cookie, 0, None, work)
-        self._list_work()
+        self.machine.serving.open_ring(device.node, ring, made.sge)
+        self.shared[made.handle] = Made(cookie, 0, made.handle, None, ring)
+        self._list_rings()
         return [made.handle, made.number, made.wr, made.sge, *self._told(ring)]
 
     def _modify_srq(self, handle: int, mask: int, _wr: int, limit: int, *_: int) -> list[int]:
@@ -421,14 +415,13 @@ class Client:
         return [self.device.srq_read_limit(handle)]  # type: ignore[union-attr]
 
     def _destroy_srq(self, handle: int, *_: int) -> list[int]:
-        device, segment = self._both()
+        device: Any = self.device
         if handle not in self.shared:
             raise Refused(errno.EINVAL)
         device.free_srq(handle)
-        work = self.shared.pop(handle).receive
-        assert work is not None
-        segment.close(work.ring)
-        self._list_work()
+        gone = self.shared.pop(handle)
+        self.machine.serving.forget_pair(device.node, gone.port)
+        self._close_rings(gone.rings)
         return []
 
     def _open_xrcd(self, has_file: int, *words: int) -> list[int]:
@@ -519,139 +512,31 @@ class Client:
         ends.destroy(ends.end(self, handle))
         return []
 
-    # Rings.
+    # Events.
 
-    def drain(self) -> bool:
-        """Take what the program has posted; whether there was any."""
-        segment = self.segment
-        if segment is None:
-            return False
-        bell = int(segment.header[0]["bell"])
-        if bell == self.bell:
-            return False
-        self.bell = bell
+    def fail_refused(self) -> None:
+        """Have each queue pair fail that was given a request which the device does not take."""
         device: Any = self.device
-        for work in self.work:
-            ring, tails = work.ring, segment.tails
-            waiting = min(int(tails[ring.number]) - ring.next, ring.slots)
-            for _ in range(waiting):
-                at = ring.at + (ring.next & (ring.slots - 1)) * ring.stride
-                ring.next += 1
-                if work.is_send:
-                    self._post_send(device, work, at)
-                else:
-                    self._post_receive(device, work, at)
-            if waiting > 0:
-                segment.heads[ring.number] = ring.next
-        device.settle()
-        return True
+        for number, mine in self.made.items():
+            row = self.machine.serving.live.ports[device.node, mine.port]
+            if row["refused"]:
+                row["refused"] = 0
+                pair = device._pairs[number]
+                if pair.state not in (calls.RESET, calls.ERR):
+                    device.modify_qp(number, pair.attributes._replace(state=calls.ERR))
+                self.machine.serving.note_pair(device, pair)
+        self.report_events()
 
-    def _pieces(self, at: int, count: int) -> tuple[Piece, ...]:
-        view = self.segment.view  # type: ignore[union-attr]
-        size = _PIECE.size
-        return tuple(
-            Piece(*_PIECE.unpack_from(view, place)) for place in range(at, at + count * size, size)
-        )
+    def note_drained(self) -> None:
+        """Go on looking whether queue pairs have drained, if any still are to."""
+        device: Any = self.device
+        self.machine.serving.live.nodes[device.node]["drains"] = bool(device._draining)
 
-    def _post_receive(self, device: Any, work: Work, at: int) -> None:
-        view = self.segment.view  # type: ignore[union-attr]
-        wr_id, count, _ = _RECEIVE_HEAD.unpack_from(view, at)
-        pieces = self._pieces(at + _RECEIVE_HEAD.size, min(count, work.sges))
-        try:
-            if work.is_shared:
-                device.srq_post(work.handle, Receive(work.handle << 64 | wr_id, pieces))
-            else:
-                device.post_recv(work.handle, Receive(wr_id, pieces))
-        except Refused:
-            self.machine.refused += 1  # a program that keeps to the library's checks is not here
-
-    def _post_send(self, device: Any, work: Work, at: int) -> None:
-        view = self.segment.view  # type: ignore[union-attr]
-        (
-            wr_id, opcode, flags, imm, count, remote, rkey, inlined, compare, swap,
-            high, low, qpn, qkey, sgid_index, srqn,
-        ) = _SEND_HEAD.unpack_from(view, at)  # fmt: skip
-        mine = self.made[work.handle]
-        mine.sends += 1
-        behind = at + _SEND_HEAD.size
-        inline, pieces, ud = None, NO_PIECES, None
-        if flags & calls.INLINE:
-            inline = bytes(view[behind : behind + min(inlined, max(work.inline, 8))])
-        else:
-            pieces = self._pieces(behind, min(count, work.sges))
-        if mine.kind == calls.UD:
-            dgid = high.to_bytes(8, "little") + low.to_bytes(8, "little")
-            ud = UdTarget(sgid_index, dgid, qpn, qkey)
-        request = Send(
-            mine.sends << 64 | wr_id, opcode, pieces, flags & 15, imm, inline, remote, rkey,
-            compare, swap, ud, srqn,
-        )  # fmt: skip
-        try:
-            if opcode not in KNOWN_OPCODES:
-                raise Refused(errno.EOPNOTSUPP)
-            device.post_send(work.handle, request)
-        except Refused:
-            self._refuse(device, work, request)
-
-    def _refuse(self, device: Any, work: Work, request: Send) -> None:
-        """End a request that the device does not take, and its queue pair with it."""
-        self.machine.refused += 1
-        pair = device._pairs[work.handle]
-        if pair.send_cq in self.cqs:
-            found = calls.Completion(request.wr_id, calls.LOC_QP_OP_ERR, 0, qp_num=work.handle)
-            self._put(self.cqs[pair.send_cq], [found])
-        if pair.state not in (calls.RESET, calls.ERR):
-            device.modify_qp(work.handle, pair.attributes._replace(state=calls.ERR))
-
-    def collect(self) -> bool:
-        """Hand the program what has ended; whether anything has."""
-        if self.device is None or self.segment is None:
-            return False
-        found = False
-        for handle, queue in self.cqs.items():
-            room = queue.ring.slots - queue.ring.next + int(self.segment.heads[queue.ring.number])
-            ended = self.device.completed(handle, min(room, AT_A_TIME)) if room > 0 else []
-            if ended:
-                found = True
-                self._put(queue, ended)
-        for event in self.device.heard():
-            self._tell(event)
-        if found:
-            self.device.settle()
-        return found
-
-    def _put(self, queue: Completions, ended: Sequence[Any]) -> None:
-        ring, segment = queue.ring, self.segment
-        assert segment is not None
-        is_urgent = False
-        for one in ended:
-            at = ring.at + (ring.next & (ring.slots - 1)) * ring.stride
-            ring.next += 1
-            mine = self.made.get(one.qp_num)
-            is_receive = one.opcode >= calls.WC_RECV
-            owner = self._owner(mine, one, is_receive)
-            position = 0 if is_receive else one.wr_id >> 64
-            is_urgent |= one.status != calls.SUCCESS or is_receive
-            _COMPLETION.pack_into(
-                segment.view, at, one.wr_id & _WORD_MASK, position, one.time_ns, one.status,
-                one.opcode, one.byte_len & 0xFFFFFFFF, one.imm_data & 0xFFFFFFFF, one.qp_num,
-                one.src_qp, one.wc_flags, owner, 0,
-            )  # fmt: skip
-        segment.tails[ring.number] = ring.next
-        armed = int(segment.armed[ring.number])
-        if armed and queue.channel and (armed == 1 or is_urgent):
-            segment.armed[ring.number] = 0
-            self._write(queue.channel, _CQ_EVENT.pack(queue.cookie, ring.number))
-
-    def _owner(self, mine: Made | None, one: Any, is_receive: bool) -> int:
-        """The ring whose request a completion ends; a receive of a shared one names that."""
-        work = None
-        if is_receive and one.wr_id >> 64:
-            shared = self.shared.get(one.wr_id >> 64)
-            work = shared.receive if shared is not None else None
-        elif mine is not None:
-            work = mine.receive if is_receive else mine.send
-        return layout.CONSTANTS["NOBODY"] if work is None else work.ring.number
+    def report_events(self) -> None:
+        """Tell the program of asynchronous errors."""
+        if self.device is not None and self.segment is not None:
+            for event in self.device.heard():
+                self._tell(event)
 
     def _tell(self, event: Any) -> None:
         cookie = 0
@@ -672,7 +557,7 @@ class Client:
         try:
             os.write(self.channels[handle], event)
         except (BlockingIOError, BrokenPipeError):
-            self.machine.unheard += 1
+            self.machine.note_unheard()
 
     def leave(self) -> None:
         """The process has gone: give back what it has left."""
@@ -683,10 +568,12 @@ class Client:
         self.channels.clear()
         if self.device is not None and self.segment is not None:
             self.device.own(0)
+            for made in (*self.made.values(), *self.shared.values()):
+                self.machine.serving.forget_pair(self.device.node, made.port)
+            self.machine.serving.detach(self.device.node)
             self.machine.give_device(self)
             self.segment.end()
             self.segment = None
-        self.work = []
 
 
 class Machine:
@@ -700,7 +587,7 @@ class Machine:
         self._unused = [*self.devices]
         self.clients: dict[int, Client] = {}  # by the descriptor of their socket
         self.ended: list[Any] = []
-        self.refused = self.unheard = 0
+        self.refused = self._unheard = 0
         self.connections = Connections()
         self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -712,14 +599,17 @@ class Machine:
             self._poll.register(each, select.EPOLLIN)
         machine = self.simulation.machine
         self._tally = machine.tally
-        slots = machine.agenda.times[: NODES * KINDS].reshape(NODES, KINDS)
-        self._all, self._timers = machine.agenda.times, slots[:, TIMER]
-        kinds = np.arange(NODES * KINDS) % KINDS
-        self._moving: Any = np.flatnonzero(kinds != TIMER)
-        fabric.quiet = self._advance
-        self._idle_since = time.monotonic_ns()
+        self._timers = machine.agenda.times[: NODES * KINDS].reshape(NODES, KINDS)[:, TIMER]
+        self.serving = Serving(fabric, self._poll.fileno())
+        self._state: Any = self.serving.live.state
+        self._state["is_idle"], self._state["idle_since"] = 1, time.monotonic_ns()
+        fabric.quiet = self.serving.let_packets_move
         self._processors = len(os.sched_getaffinity(0))
-        self._is_idle = True
+
+    @property
+    def unheard(self) -> int:
+        """Events for which a program's channel had no room."""
+        return self._unheard + self.serving.unheard
 
     def take_device(self) -> Any:
         """The NIC of the next process.  Errors: EAGAIN if so many are attached."""
@@ -730,78 +620,40 @@ class Machine:
     def give_device(self, client: Client) -> None:
         """Take the NIC of a process that has gone."""
         device: Any = client.device
-        self._pass_idle_time()
+        self.serving.begin_round()
         device.release_all()
-        device.settle()
         self._unused.append(device)
 
     def serve(self, is_over: Callable[[], bool]) -> None:
         """Serve programs until ``is_over`` says so, which is asked between two looks."""
-        busy_at, steps = time.monotonic(), 0
         while not is_over():
-            if self._step():
-                busy_at, steps = time.monotonic(), steps + 1
-                if steps % ATTEND_EVERY == 0:
-                    self._attend(0)
-                continue
-            spins = self._processors > len(self.clients)
-            if spins and time.monotonic() - busy_at < SPIN_S:
+            self.serving.link_directly()
+            reasons = self.serving.serve(SPIN_NS)
+            if reasons & (TROUBLED | REFUSED):
+                self._mind(reasons)
+            elif reasons == IDLE:
+                self._sleep()
+            else:
                 self._attend(0)
-                os.sched_yield()
-                continue
-            self._sleep()
 
-    def _step(self) -> bool:
-        is_busy = False
-        clients = [*self.clients.values()]
-        if self._is_idle and any(self._has_rung(each) for each in clients):
-            self._pass_idle_time()
-        for client in clients:
-            is_busy |= client.drain()
-        is_busy |= self._advance()
-        for client in clients:
-            is_busy |= client.collect()
-        if is_busy:
-            self._is_idle = False
-        elif not self._is_idle:
-            self._is_idle, self._idle_since = True, time.monotonic_ns()
-        return is_busy
+    def _mind(self, reasons: int) -> None:
+        """Tell programs of errors, and have queue pairs fail that were given what cannot be."""
+        if reasons & REFUSED:
+            self.refused += int(self._state[0]["refused"])
+            self._state["refused"] = 0
+        for client in [*self.clients.values()]:
+            if client.segment is not None:
+                client.fail_refused()
+                client.note_drained()
 
-    def _has_rung(self, client: Client) -> bool:
-        return client.segment is not None and int(client.segment.header[0]["bell"]) != client.bell
-
-    # Time.
-
-    def _advance(self) -> bool:
-        """Fire what moves packets at once, and timers when as much real time has passed."""
-        fired = 0
-        tally = self._tally
-        while True:
-            soonest = int(self._all[self._moving].min())
-            if soonest >= NEVER:
-                break
-            tally["until"] = soonest + SLACK_PS
-            fired += self.simulation.fire(0, AT_ONCE)
-        due = int(self._timers.min())
-        if due < NEVER and self._is_idle and due <= self._allowed():
-            tally["until"] = due
-            fired += self.simulation.fire(0, AT_ONCE)
-            self._idle_since = time.monotonic_ns()
-        return fired > 0
+    def note_unheard(self) -> None:
+        """Count an event for which a channel had no room."""
+        self._unheard += 1
 
     def _allowed(self) -> int:
         """The virtual time up to which timers are due."""
-        passed = time.monotonic_ns() - self._idle_since
+        passed = time.monotonic_ns() - int(self._state[0]["idle_since"])
         return int(self._tally[0]["now"]) + passed * PS_PER_NS
-
-    def _pass_idle_time(self) -> None:
-        """Have virtual time pass as long as all have waited."""
-        if not self._is_idle:
-            return
-        now = min(self._allowed(), int(self._all.min()))
-        self._idle_since = time.monotonic_ns()
-        if now > self._tally[0]["now"]:
-            self._tally["now"] = now
 
     # Sockets.
 
@@ -810,7 +662,7 @@ class Machine:
         for header in headers:
             header["asleep"] = 1
         try:
-            if any(self._has_rung(each) for each in self.clients.values()):
+            if self.serving.is_rung():
                 return
             due, timeout = int(self._timers.min()), LONGEST_SLEEP_S
             if due < NEVER:
@@ -859,7 +711,7 @@ class Machine:
             client.leave()
             self._mind_processors()
             return
-        self._pass_idle_time()
+        self.serving.begin_round()
         words, descriptors = client.answer(message, given)
         if message[:8] == bytes(8):
             self._mind_processors()

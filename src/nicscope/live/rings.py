@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import mmap
 import os
 from typing import Any
@@ -24,7 +25,6 @@ class Ring(msgspec.Struct, eq=False):
     at: int  # bytes from the segment's beginning
     stride: int
     slots: int
-    next: int = 0  # of the machine's
 
 
 class Segment:
@@ -34,6 +34,8 @@ class Segment:
         size = layout.CONSTANTS["SEGMENT_BYTES"]
         self.fd = os.memfd_create("nicscope", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.fd, size)
+        # A program that cut it short would end the machine.
+        fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
         self.memory = mmap.mmap(self.fd, size)
         self.view = memoryview(self.memory)
         self.header: Any = np.frombuffer(self.memory, layout.DTYPES["header"], 1)

@@ -120,10 +120,16 @@ def continue_run(
     fired = 0
     wants = machine.tally["wants"]
     while wants[0]:
-        if wants[0] & PATHS:
-            make_wanted_paths(machine.paths, topology)
-            time_route_searches(machine, topology)
-        if wants[0] & ROOM:
-            grow(machine.ports.pools, machine.ports.pool)
+        make_what_is_wanted(machine, topology)
         fired += entry(0, most - fired)
     return fired
+
+
+def make_what_is_wanted(machine: Machine, topology: Topology) -> None:
+    """Make the paths and the room for which ``advance`` has stopped; it goes on when called."""
+    wants = machine.tally["wants"]
+    if wants[0] & PATHS:
+        make_wanted_paths(machine.paths, topology)
+        time_route_searches(machine, topology)
+    if wants[0] & ROOM:
+        grow(machine.ports.pools, machine.ports.pool)

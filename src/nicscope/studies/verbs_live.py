@@ -19,6 +19,14 @@ from nicscope.live.build import ENGINE, built
 from nicscope.live.device import Engine, LiveFabric
 from nicscope.live.machine import Machine
 from nicscope.studies.verbs_programs import VerbsRuns, report_of_runs, run_of
+from nicscope.studies.verbs_recording import (
+    check_recording,
+    environment_of,
+    nothing_recorded,
+    origin_of,
+    recording_folder,
+    write_recording,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -150,22 +158,49 @@ def run_live(
     wanted: Wanted,
     say: Callable[[str], None],
     aside: Any = None,
+    record: Path | None = None,
 ) -> LiveRuns | list[int]:
     """Run the programs on one machine; where another process holds it, on that one's.
 
     ``say``: told each line that comes before the programs' own; ``aside``: where their output
-    goes, if not to standard output.  What is returned then are the exit statuses alone.  Errors:
-    ``NicscopeError`` without a compiler, for what is no program or a device that cannot be.
+    goes, if not to standard output.  What is returned then are the exit statuses alone.
+    ``record``: a trace of what these programs ask of libibverbs goes there.  Errors:
+    ``NicscopeError`` without a compiler, for what is no program or a device that cannot be, or
+    ask nothing to record.
     """
-    from nicscope.drivers.simulate.ports.build import Faults
-
     programs = [words_of(each) for each in commands]
     libraries = built()
     folder = private_folder()
-    path = folder / "machine"
-    environment = {**os.environ, "NICSCOPE_LIVE": str(path)}
+    environment = {**os.environ, "NICSCOPE_LIVE": str(folder / "machine")}
     before = os.environ.get("LD_LIBRARY_PATH")
     environment["LD_LIBRARY_PATH"] = f"{libraries}:{before}" if before else str(libraries)
+    with contextlib.ExitStack() as recording:
+        if record is not None:
+            check_recording(record)
+            entries = recording.enter_context(recording_folder())
+            environment = environment_of(libraries, entries, environment)
+        found = _run(programs, wanted, environment, folder, libraries, say, aside)
+        if record is not None:
+            origin = origin_of(programs, "nicscope verbs exec --record")
+            rows, observed = write_recording(entries, libraries, record, origin)
+            if not rows:
+                raise StudyError(nothing_recorded(observed))
+            say(f"{record}: {rows:,} rows of what the programs asked of their devices")
+    return found
+
+
+def _run(
+    programs: list[list[str]],
+    wanted: Wanted,
+    environment: dict[str, str],
+    folder: Path,
+    libraries: Path,
+    say: Callable[[str], None],
+    aside: Any,
+) -> LiveRuns | list[int]:
+    from nicscope.drivers.simulate.ports.build import Faults
+
+    path = folder / "machine"
     with _held(folder) as holds:
         started = _Programs(programs, environment, aside)
         if not holds:

@@ -75,7 +75,7 @@ def record(
         bool, typer.Option("--quiet", help="Show neither the live count nor the summary.")
     ] = False,
 ) -> int:
-    """Record the buffer of every socket send and receive of a program, or of its RDMA verbs.
+    """Record the buffer of every socket send and receive of a program.
 
     Input, output, signals and exit status are the program's own; with -o - what it prints goes to
     the error stream, so that the trace can go through a pipe. Each call it makes on a socket

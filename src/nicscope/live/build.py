@@ -38,11 +38,13 @@ VERBS = "libibverbs.so.1"
 CM = "librdmacm.so.1"
 ENGINE = "engine.so"
 RECORDER = "recorder.so"  # preloaded into a program, in front of any libibverbs
+FILES = "files.so"  # preloaded too: the files that a kernel shows of a card
 SOURCES = {
     VERBS: ("library.c", "data.c", "names.c"),
     CM: ("connections.c",),
     ENGINE: ("engine.c",),
     RECORDER: ("recorder.c",),
+    FILES: ("files.c",),
 }
 HEADERS = ("abi.h", "live.h", "cm_abi.h")
 PRIVATE = 0o700
@@ -138,6 +140,7 @@ def _make(folder: Path, maker: str, flags: Sequence[str]) -> None:
         ),
         ENGINE: (),
         RECORDER: (),
+        FILES: (),
     }
     for name, sources in SOURCES.items():
         command = [maker, *flags, f"-I{folder}", *(str(HERE / each) for each in sources)]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nicscope.errors import SimulationError, StudyError
-from nicscope.live.build import ENGINE, built
+from nicscope.live.build import ENGINE, FILES, built
 from nicscope.live.device import Engine, LiveFabric
 from nicscope.live.machine import Machine
 from nicscope.studies.verbs_programs import VerbsRuns, report_of_runs, run_of
@@ -87,6 +87,31 @@ def words_of(command: str | Sequence[str]) -> list[str]:
     if not words:
         raise StudyError("there is no program to run; end the line in -- COMMAND")
     return words
+
+
+# What programs read of a card past libibverbs, below /sys/class/infiniband/nicscope0.
+_SHOWN = {
+    "node_type": "1: CA",
+    "device/net/lo/operstate": "up",  # programs ask what interface it is, and then its address
+    "fw_ver": "1.0.0",
+    "ports/1/state": "4: ACTIVE",
+    "ports/1/phys_state": "5: LinkUp",
+    "ports/1/link_layer": "Ethernet",
+    "ports/1/rate": "100 Gb/sec (4X EDR)",
+    "ports/1/gid_attrs/types/0": "RoCE v2",
+    "ports/1/gid_attrs/types/1": "RoCE v2",
+    "ports/1/pkeys/0": "0xffff",
+}
+
+
+def _show_files(folder: Path) -> None:
+    """Have the files there that a kernel shows of a card, to which ``live/files.c`` leads."""
+    device = folder / "sys" / "class" / "infiniband" / "nicscope0"
+    for name, text in _SHOWN.items():
+        path = device / name
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{text}\n")
 
 
 def _without_randomized_addresses() -> None:
@@ -174,6 +199,12 @@ def run_live(
     environment = {**os.environ, "NICSCOPE_LIVE": str(folder / "machine")}
     before = os.environ.get("LD_LIBRARY_PATH")
     environment["LD_LIBRARY_PATH"] = f"{libraries}:{before}" if before else str(libraries)
+    shown = folder / "files"
+    _show_files(shown)
+    before = os.environ.get("LD_PRELOAD")
+    preloaded = str(libraries / FILES)
+    environment["LD_PRELOAD"] = f"{preloaded}:{before}" if before else preloaded
+    environment["NICSCOPE_LIVE_FILES"] = str(shown)
     with contextlib.ExitStack() as recording:
         if record is not None:
             check_recording(record)

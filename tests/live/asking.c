@@ -1,5 +1,6 @@
 /* What a recording is tested with: asking HOW COUNT, over the library of stub_card.c. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,6 +89,22 @@ static void extended(long count)
 	printf("%ld\n", found);
 }
 
+/* As NCCL does: the library is loaded, and its calls are asked for by their versions. */
+static void looked_up(long count)
+{
+	void *library = dlopen("libibverbs.so.1", RTLD_NOW);
+	struct ibv_context *(*opens)(struct ibv_device *) =
+		(struct ibv_context *(*)(struct ibv_device *))dlvsym(library, "ibv_open_device", "IBVERBS_1.1");
+	struct ibv_mr *(*registers)(struct ibv_pd *, void *, size_t, int) =
+		(struct ibv_mr *(*)(struct ibv_pd *, void *, size_t, int))dlvsym(library, "ibv_reg_mr", "IBVERBS_1.1");
+	if (dlvsym(library, "ibv_open_device", "IBVERBS_9.9") || dlvsym(library, "ibv_none", "IBVERBS_1.1"))
+		_exit(1);
+	struct ibv_pd *pd = ibv_alloc_pd(opens(ibv_get_device_list(NULL)[0]));
+	mr = registers(pd, buffer, BYTES, 7);
+	qp = ibv_create_qp(pd, &(struct ibv_qp_init_attr){.send_cq = cq, .recv_cq = cq, .qp_type = RC});
+	many((void *)count);
+}
+
 int main(int arguments, char **words)
 {
 	const char *how = arguments > 1 ? words[1] : "some";
@@ -137,6 +154,8 @@ int main(int arguments, char **words)
 	} else if (!strcmp(how, "kill")) {
 		many((void *)count);
 		kill(getpid(), SIGKILL);
+	} else if (!strcmp(how, "looked_up")) {
+		looked_up(count);
 	} else if (!strcmp(how, "extended")) {
 		extended(count);
 	} else {

@@ -36,7 +36,10 @@ def asking(libraries, tmp_path_factory):  # noqa: ARG001 - which skips where the
     """The program of ``asking.c``, beside the library that it loads."""
     folder = tmp_path_factory.mktemp("stub")
     card, program = folder / VERBS, folder / "asking"
+    versions = folder / "versions"
+    versions.write_text("IBVERBS_1.1 { global: *; };\n")
     words = [compiler(), *STRICT, "-fPIC", "-shared", str(HERE_TOO / "stub_card.c")]
+    words.append(f"-Wl,--version-script={versions}")
     subprocess.run([*words, f"-Wl,-soname,{VERBS}", "-o", str(card)], check=True)
     words = [compiler(), *STRICT, str(HERE_TOO / "asking.c"), str(card), "-lpthread"]
     subprocess.run([*words, f"-Wl,-rpath,{folder}", "-o", str(program)], check=True)
@@ -111,6 +114,14 @@ def test_extended_calls_are_seen_and_what_is_aborted_is_not(record):
     assert [each["length"] for each in written] == [300, 100, 200] * 70
     assert len(of(found.rows, "serve_write")) == 0  # nothing told this pair its peer
     assert "completions: 140" in found.said
+
+
+def test_calls_that_are_looked_up_by_version_are_seen(record):
+    found = record("looked_up", 20)
+
+    assert found.status == 0
+    assert [each["length"] for each in of(found.rows, "register")] == [1 << 16] * 2
+    assert len(of(found.rows, "write")) == 20
 
 
 def test_every_thread_is_recorded_in_its_order(record):

@@ -770,3 +770,25 @@ EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc
 	}
 	return ibv_create_ah(pd, &attr);
 }
+
+/* ---- Programs that look the calls up ---- */
+
+/* NCCL and others load libibverbs themselves and ask for its calls by version: they get those here,
+ * which find the library's own in turn.  Every other question goes on as if it had been asked there. */
+EXPORT void *dlvsym(void *restrict library, const char *restrict name, const char *restrict version)
+{
+#define CALL(name) {#name, (void (*)(void))name}
+	static const struct { const char *name; void (*call)(void); } calls[] = {
+		CALL(ibv_open_device), CALL(ibv_import_device), CALL(ibv_reg_mr), CALL(ibv_reg_mr_iova),
+		CALL(ibv_reg_mr_iova2), CALL(ibv_reg_dmabuf_mr), CALL(ibv_rereg_mr), CALL(ibv_dereg_mr),
+		CALL(ibv_create_qp), CALL(ibv_modify_qp), CALL(ibv_destroy_qp), CALL(ibv_qp_to_qp_ex),
+		CALL(ibv_create_ah), CALL(ibv_create_ah_from_wc),
+	};
+	static void *(*next)(void *, const char *, const char *);
+	if (!next)
+		next = (void *(*)(void *, const char *, const char *))dlsym(RTLD_NEXT, "dlvsym");
+	for (size_t i = 0; !strncmp(name, "ibv_", 4) && i < sizeof calls / sizeof *calls; i++)
+		if (!strcmp(name, calls[i].name) && next(library, name, version))
+			return (void *)(uintptr_t)calls[i].call;
+	return next(library, name, version);
+}

@@ -46,7 +46,7 @@ def suite(tmp_path_factory):
 
 def passed(said):
     """Names of the tests that passed, of those that ``unittest -v`` has told of."""
-    return set(re.findall(r"^(\w+) \([\w.]+\)(?:\n.*?)?\.\.\. ok$", said, re.MULTILINE))
+    return set(re.findall(r"^(\w+) \([\w.]+\)(?:\n.*?)? \.\.\. ok$", said, re.MULTILINE))
 
 
 def run_live(execute, suite, pattern):

@@ -4,12 +4,15 @@ The same little program runs plain, recorded and under strace (where that is ins
 the other, again and again, so that other work on the machine falls on all alike: calls on a socket
 pair, which are stopped at twice, and calls on a pipe, which are stopped at once to see that it is
 no socket.  What each took beyond the plain run of its round is compared; medians are printed.  Then
-what a recording takes to begin and end: a program that sends one byte, and nothing else.
+what a recording takes to begin and end: a program that sends one byte, and nothing else.  With
+``--verbs`` what recording a posted RDMA request takes instead: over a library of one card that does
+nothing (tests/live/stub_card.c), in a processor's time, with the files on disk and in memory.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import resource
 import shutil
 import statistics
@@ -22,6 +25,7 @@ from typing import NamedTuple
 
 CALLS = 20_000
 ROUNDS = 7
+POSTED = 500_000  # RDMA requests of a round
 KINDS = {
     "send, recv": "import socket; a, b = socket.socketpair(); put, get = a.send, b.recv_into",
     "sendmsg, recvmsg_into of 2 segments": (
@@ -100,7 +104,41 @@ def compare(kind: str, ways: dict[str, list[str]]) -> None:
         print(f"  record over strace: {wall:.2f} in wall time, {cpu:.2f} in a processor's")
 
 
+def verbs() -> None:
+    from nicscope.live.build import HERE, VERBS, built, compiler
+    from nicscope.studies.verbs_recording import environment_of
+
+    sources = Path(__file__).parents[1] / "tests" / "live"
+    with tempfile.TemporaryDirectory() as folder:
+        card, program = Path(folder) / VERBS, Path(folder) / "asking"
+        words = [compiler(), "-O2", f"-I{HERE}"]
+        shared = ["-fPIC", "-shared", f"-Wl,-soname,{VERBS}", "-o", str(card)]
+        subprocess.run([*words, str(sources / "stub_card.c"), *shared], check=True)
+        linked = [str(card), "-lpthread", f"-Wl,-rpath,{folder}", "-o", str(program)]
+        subprocess.run([*words, str(sources / "asking.c"), *linked], check=True)
+        ways: dict[str, str | None] = {"plain": None, "on disk": None, "in memory": "/dev/shm"}
+        took: dict[str, list[float]] = {name: [] for name in ways}
+        for _ in range(ROUNDS):
+            for name, where in ways.items():
+                with tempfile.TemporaryDirectory(dir=where) as files:
+                    environment = dict(os.environ)
+                    if name != "plain":
+                        environment = environment_of(built(), Path(files), environment)
+                    done = subprocess.run(
+                        [program, "time", str(POSTED)],
+                        check=True, capture_output=True, text=True, env=environment,
+                    )  # fmt: skip
+                took[name].append(statistics.median(map(float, done.stdout.split())))
+        medians = {name: statistics.median(each) for name, each in took.items()}
+        for name in [*ways][1:]:
+            more = medians[name] - medians["plain"]
+            print(f"a posted request, {name}: {more:.0f} ns more than {medians['plain']:.0f}")
+
+
 def main() -> None:
+    if sys.argv[1:] == ["--verbs"]:
+        verbs()
+        return
     with tempfile.TemporaryDirectory() as folder:
         trace, log = (str(Path(folder) / name) for name in ("trace.parquet", "log"))
         recorder = [sys.executable, "-m", "nicscope", "record", "--quiet", "-o", trace, "--"]

@@ -59,7 +59,13 @@ class Client:
 
 def needs(program):
     """Skips a test where a program is not installed."""
-    packages = {"ibv": "ibverbs-utils", "ib": "perftest"}
+    packages = {
+        "ibv": "ibverbs-utils",
+        "ib": "perftest",
+        "qperf": "qperf",
+        "ucx": "ucx-utils",
+        "mpirun": "openmpi-bin",
+    }
     package = packages.get(program.split("_")[0], "rdmacm-utils")
     return pytest.mark.skipif(
         shutil.which(program) is None, reason=f"needs a package: {package}, of {program}"

@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import signal
+import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -88,6 +89,8 @@ MANAGED = [
     ("udaddy", "udaddy -s 127.0.0.1"),
     ("rdma_server", "rdma_client -s 127.0.0.1"),
     ("ib_send_bw -R -s 64 -n 12", "ib_send_bw -R -s 64 -n 12 127.0.0.1"),
+    ("rdma_xserver", "rdma_xclient -s 127.0.0.1"),
+    ("qperf", "qperf 127.0.0.1 -cm 1 -t 1 rc_lat rc_rdma_write_lat quit"),
 ]
 
 
@@ -100,6 +103,52 @@ def test_ends_find_each_other_by_the_connection_manager(execute, first, peer):
     ended = execute("--json", "--peer", peer, "--", *shlex.split(first))
 
     assert json.loads(ended.stdout)["statuses"] == [0, 0], ended.stderr
+
+
+# Datagrams between its ends go by the GID of IPv6: see docs/live.md.
+UCX = "env UCX_TLS=rc,self UCX_NET_DEVICES=nicscope0:1 UCX_IB_GID_INDEX=0"
+
+
+@needs("ucx_info")
+def test_ucx_finds_the_transports_of_the_device(execute):
+    ended = execute("--", "ucx_info", "-d")
+
+    assert "Device: nicscope0:1" in ended.stdout
+    assert "Transport: rc_verbs" in ended.stdout
+    assert "Transport: ud_verbs" in ended.stdout
+
+
+@pytest.mark.long
+@needs("ucx_perftest")
+@pytest.mark.parametrize(
+    ("kind", "size"), [("tag_lat", 64), ("tag_bw", 100_000), ("ucp_put_lat", 8), ("ucp_get", 4096)]
+)
+def test_ucx_exchanges_messages_over_rc_verbs(execute, kind, size):
+    command = f"{UCX} ucx_perftest -t {kind} -n 10 -w 2 -s {size}"
+    ended = execute("--json", "--peer", f"{command} localhost", "--", *shlex.split(command))
+
+    found = json.loads(ended.stdout)
+    assert found["statuses"] == [0, 0], ended.stderr
+    assert sum(run["messages_out"] for run in found["runs"]) > 10
+
+
+@pytest.mark.long
+@needs("mpirun")
+def test_open_mpi_exchanges_messages_over_ucx(execute):
+    python = "/usr/bin/python3"
+    asked = [python, "-c", "import mpi4py"]
+    if subprocess.run(asked, capture_output=True, check=False).returncode:
+        pytest.skip("needs a package: python3-mpi4py")
+    running = "mpirun --allow-run-as-root --oversubscribe -n 2 --mca pml ucx"
+    program = Path(__file__).with_name("mpi_pingpong.py")
+    ended = execute(
+        "--json", "--", *shlex.split(f"{UCX} {running} env -u PYTHONPATH {python} {program}")
+    )
+
+    assert ended.stderr.count("all bytes came back") == 2
+    found = json.loads(ended.stdout)
+    assert found["statuses"] == [0]
+    assert all(run["messages_out"] > 30 for run in found["runs"])
 
 
 def test_nobody_listens_and_who_asks_is_refused(execute):

@@ -13,7 +13,7 @@ from live_clients import MESSAGE, Client
 
 from nicscope.live import layout
 
-RC = 2
+RC, XRC_SEND, XRC_RECV = 2, 9, 10
 RINGS_BYTES = 1 << 14
 TURNS = int(os.environ.get("NICSCOPE_HOSTILE_TURNS", "200"))
 
@@ -48,6 +48,20 @@ def test_memory_that_is_not_there_is_not_registered(client):
     assert client.ask("REG_MR", pd, 4096, 4096, 4096, 1)[0] == errno.EFAULT
     assert client.ask("REG_MR", pd, 2**64 - 4096, 8192, 0, 1)[0] == errno.EINVAL
     assert client.ask("REG_MR", pd, 4096, 2**62, 0, 1)[0] == errno.ENOMEM
+    assert client.ask("REG_MR", pd, 2**63, 0, 0, 1)[0] == errno.EINVAL
+
+
+@pytest.mark.parametrize(("kind", "queues"), [(XRC_SEND, "send"), (XRC_RECV, "")])
+def test_a_queue_that_a_pair_has_no_use_for_may_be_nobodys(client, kind, queues):
+    client.hello()
+    _, pd, *_ = client.ask("ALLOC_PD")
+    _, cq, *_ = client.ask("CREATE_CQ", 16, 0, 1)
+    _, xrcd, *_ = client.ask("OPEN_XRCD", 0)
+    send = cq if queues else 4711
+    error, number, *_ = client.ask("CREATE_QP", pd, kind, send, 4712, 0, 4, 4, 1, 1, 0, 1, xrcd, 2)
+    assert error == 0
+    assert client.ask("DESTROY_CQ", cq)[0] == (errno.EBUSY if queues else 0)
+    assert client.ask("DESTROY_QP", number)[0] == 0
 
 
 def test_objects_in_use_stay(client):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nicscope.cli.answer import tell
-from nicscope.cli.arguments import AsJson, option
+from nicscope.cli.arguments import AsJson, option, output_path
 
 if TYPE_CHECKING:
     from nicscope.reports.verbs import ShownLive
@@ -21,7 +21,9 @@ EXAMPLES = (
     "Examples:\n\n"
     "[bold]nicscope verbs exec -- ibv_devinfo[/bold]\n\n"
     '[bold]nicscope verbs exec --peer "ibv_rc_pingpong -g 1 localhost" -- '
-    "ibv_rc_pingpong -g 1[/bold]"
+    "ibv_rc_pingpong -g 1[/bold]\n\n"
+    '[bold]nicscope verbs exec --record bw.parquet --peer "ib_write_bw localhost" -- '
+    "ib_write_bw[/bold]"
 )
 
 
@@ -64,6 +66,15 @@ def execute(
     corruption: Annotated[
         float, _share("Share of packets that are corrupted.", "corruption")
     ] = 0.0,
+    record: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "Trace of what the programs register and post, as nicscope record --verbs writes it.",
+            "--record",
+            parser=output_path,
+        ),
+    ] = None,
     out: Annotated[
         Path | None, option("DIR", "Folder for results.json and tables.", "--out")
     ] = None,
@@ -96,6 +107,7 @@ def execute(
             wanted,
             functools.partial(print, file=stream, flush=True),
             stream if as_json else None,
+            record,
         )
         if isinstance(found, list):
             return next(filter(None, found), 0)

@@ -26,6 +26,7 @@ EXAMPLES = (
     "[bold]nicscope record -o redis.parquet -- redis-server --port 7777[/bold]\n\n"
     "[bold]nicscope record -o fetch.parquet --quiet -- curl -s http://localhost/[/bold]\n\n"
     "[bold]nicscope record -o busy.parquet --pid 4711 --seconds 10[/bold]\n\n"
+    "[bold]nicscope record --verbs -o card.parquet -- ib_write_bw server[/bold]\n\n"
     "[bold]nicscope record -o - -- curl -s http://localhost/ | nicscope replay -[/bold]"
 )
 LINGER_S = 2.0  # before we say that the program has left processes behind
@@ -62,6 +63,14 @@ def record(
             "--seconds",
         ),
     ] = None,
+    verbs: Annotated[
+        bool,
+        typer.Option(
+            "--verbs",
+            help="Record an RDMA program: memory it registers, requests it posts and completions "
+            "it polls, through whatever libibverbs it loads.",
+        ),
+    ] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", help="Show neither the live count nor the summary.")
     ] = False,
@@ -76,11 +85,16 @@ def record(
     With --pid, a process that runs already is recorded, and what it starts from then on; Ctrl-C
     ends the recording, and the process runs on. As long as it is recorded, every system call that
     it makes takes as much more.
+
+    With --verbs, a library is loaded in front of the program's libibverbs, of a real card or of
+    verbs exec; a posted request takes less than 100 nanoseconds more.
     """
     from nicscope.traces.recording.record import record as run
     from nicscope.traces.recording.record import record_running
 
-    _check_question(command, pid, seconds)
+    _check_question(command, pid, seconds, verbs)
+    if verbs:
+        return _record_verbs(command or [], output, quiet)
     watch = None if quiet else _LiveCount(pid is not None)
     with watch or contextlib.nullcontext():
         if pid is None:
@@ -90,10 +104,17 @@ def record(
     return _report(recording, output, pid, quiet)
 
 
-def _check_question(command: list[str] | None, pid: int | None, seconds: float | None) -> None:
+def _check_question(
+    command: list[str] | None, pid: int | None, seconds: float | None, verbs: bool
+) -> None:
     """Errors: ``RecordError`` unless one program is named, and a time only with a process."""
     from nicscope.errors import RecordError
 
+    if verbs and pid is not None:
+        raise RecordError(
+            f"--pid {pid} with --verbs: a library can be put before a program's own only as it "
+            "starts; end the line in -- COMMAND"
+        )
     if command and pid is not None:
         raise RecordError(
             f"--pid {pid} and the command {command[0]!r}: only one of them can be recorded; "
@@ -108,6 +129,31 @@ def _check_question(command: list[str] | None, pid: int | None, seconds: float |
         )
     if seconds is not None and not 0 < seconds < float("inf"):
         raise RecordError(f"--seconds {seconds}: must be more than 0")
+
+
+def _record_verbs(command: list[str], output: Path, quiet: bool) -> int:
+    """Record a program's verbs; its exit status."""
+    from nicscope.errors import RecordError
+    from nicscope.traces.recording.record import held_signals
+
+    with held_signals() as mask:
+        # Only now, as NumPy starts threads, and these must not take the program's signals.
+        from nicscope.studies.verbs_recording import nothing_recorded, record_verbs
+
+        found = record_verbs(command, output, mask)
+    if not found.rows:
+        if found.status == 0:
+            raise RecordError(nothing_recorded(found.observed))
+        print(f"nicscope: {nothing_recorded(found.observed)}", file=sys.stderr)
+    elif not quiet:
+        shown = "standard output" if output == STDOUT else str(output)
+        for line in [
+            f"{shown}: {found.rows:,} rows, {found.seconds:.1f} s",
+            *found.observed.lines(),
+            *_ending(found.status, None),
+        ]:
+            print(f"nicscope: {line}", file=sys.stderr)
+    return found.status
 
 
 class _LiveCount:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nicscope.errors import NicscopeError
-from nicscope.live import layout, symbols
+from nicscope.live import entries, layout, symbols
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,10 +37,14 @@ MORE_FLAGS = "NICSCOPE_LIVE_CFLAGS"
 VERBS = "libibverbs.so.1"
 CM = "librdmacm.so.1"
 ENGINE = "engine.so"
+RECORDER = "recorder.so"  # preloaded into a program, in front of any libibverbs
+FILES = "files.so"  # preloaded too: the files that a kernel shows of a card
 SOURCES = {
     VERBS: ("library.c", "data.c", "names.c"),
     CM: ("connections.c",),
     ENGINE: ("engine.c", "rings.c"),
+    RECORDER: ("recorder.c",),
+    FILES: ("files.c",),
 }
 HEADERS = ("abi.h", "live.h", "cm_abi.h", "engine.h")
 PRIVATE = 0o700
@@ -56,7 +60,8 @@ def compiler() -> str:
         if name and shutil.which(name):
             return name
     raise BuildError(
-        "'verbs exec' builds its C library with the system's compiler, and there is none; "
+        "compiled RDMA programs are run and recorded by a C library, which the system's compiler "
+        "builds, and there is none; "
         "install one (Debian: apt-get install gcc libc6-dev) or set CC"
     )
 
@@ -65,6 +70,7 @@ def generated() -> dict[str, str]:
     """The files that are made from declarations, by name."""
     return {
         "layout.h": layout.header(),
+        "entries.h": entries.header(),
         "unsupported.h": symbols.unsupported_header(symbols.UNSUPPORTED),
         "cm_unsupported.h": symbols.unsupported_header(symbols.CM_UNSUPPORTED),
         "verbs.map": symbols.version_script(),
@@ -133,6 +139,8 @@ def _make(folder: Path, maker: str, flags: Sequence[str]) -> None:
             str(folder / VERBS),
         ),
         ENGINE: (),
+        RECORDER: (),
+        FILES: (),
     }
     for name, sources in SOURCES.items():
         command = [maker, *flags, f"-I{folder}", *(str(HERE / each) for each in sources)]

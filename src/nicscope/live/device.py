@@ -170,7 +170,7 @@ class LiveDevice(Device):
         """
         if access & ~(ACCESS | calls.MW_BIND | OPTIONAL):
             raise Refused(errno.EOPNOTSUPP)
-        if length < 0 or address < 0 or address + length > 1 << 63:
+        if length < 0 or address < 0 or address + length > (1 << 63) - PAGE:
             raise Refused(errno.EINVAL)
         first = address - address % PAGE
         pages = -(-(address + length - first) // PAGE)

@@ -19,7 +19,7 @@ struct live_link live_link = {.socket = -1, .bell = -1, .lock = PTHREAD_MUTEX_IN
 struct live_owner live_owners[LIVE_RINGS];
 
 enum { PORT = 1, GIDS = 2, QPT_XRC_RECV = 10, QPT_XRC_SEND = 9, QPT_UD = 4, OLD_PORT_ATTR = 48 };
-enum { MAX_GIDS = 8 };
+enum { MAX_GIDS = 8, LEAST_INLINE = 64 };
 static const char PATH_VARIABLE[] = "NICSCOPE_LIVE"; /* where the machine listens */
 
 /* ---- The machine ---- */
@@ -776,6 +776,9 @@ static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_in
 	}
 	struct live_qp *qp = made(sizeof *qp);
 	struct live_answer answer;
+	/* A request has this much room in any case, which programs count on that ask for none. */
+	if (attr->qp_type != QPT_XRC_RECV && attr->cap.max_inline_data < LEAST_INLINE)
+		attr->cap.max_inline_data = LEAST_INLINE;
 	int wrong = qp ? ASK(&answer, CREATE_QP, pd ? pd->handle : 0, (uint64_t)attr->qp_type,
 			     attr->send_cq ? attr->send_cq->handle : 0, attr->recv_cq ? attr->recv_cq->handle : 0,
 			     attr->srq ? attr->srq->handle : 0, attr->cap.max_send_wr, attr->cap.max_recv_wr,

@@ -15,10 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nicscope.errors import SimulationError, StudyError
-from nicscope.live.build import ENGINE, built
+from nicscope.live.build import ENGINE, FILES, built
 from nicscope.live.device import Engine, LiveFabric
 from nicscope.live.machine import Machine
 from nicscope.studies.verbs_programs import VerbsRuns, report_of_runs, run_of
+from nicscope.studies.verbs_recording import (
+    check_recording,
+    environment_of,
+    nothing_recorded,
+    origin_of,
+    recording_folder,
+    write_recording,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -79,6 +87,31 @@ def words_of(command: str | Sequence[str]) -> list[str]:
     if not words:
         raise StudyError("there is no program to run; end the line in -- COMMAND")
     return words
+
+
+# What programs read of a card past libibverbs, below /sys/class/infiniband/nicscope0.
+_SHOWN = {
+    "node_type": "1: CA",
+    "device/net/lo/operstate": "up",  # programs ask what interface it is, and then its address
+    "fw_ver": "1.0.0",
+    "ports/1/state": "4: ACTIVE",
+    "ports/1/phys_state": "5: LinkUp",
+    "ports/1/link_layer": "Ethernet",
+    "ports/1/rate": "100 Gb/sec (4X EDR)",
+    "ports/1/gid_attrs/types/0": "RoCE v2",
+    "ports/1/gid_attrs/types/1": "RoCE v2",
+    "ports/1/pkeys/0": "0xffff",
+}
+
+
+def _show_files(folder: Path) -> None:
+    """Have the files there that a kernel shows of a card, to which ``live/files.c`` leads."""
+    device = folder / "sys" / "class" / "infiniband" / "nicscope0"
+    for name, text in _SHOWN.items():
+        path = device / name
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{text}\n")
 
 
 def _without_randomized_addresses() -> None:
@@ -150,22 +183,55 @@ def run_live(
     wanted: Wanted,
     say: Callable[[str], None],
     aside: Any = None,
+    record: Path | None = None,
 ) -> LiveRuns | list[int]:
     """Run the programs on one machine; where another process holds it, on that one's.
 
     ``say``: told each line that comes before the programs' own; ``aside``: where their output
-    goes, if not to standard output.  What is returned then are the exit statuses alone.  Errors:
-    ``NicscopeError`` without a compiler, for what is no program or a device that cannot be.
+    goes, if not to standard output.  What is returned then are the exit statuses alone.
+    ``record``: a trace of what these programs ask of libibverbs goes there.  Errors:
+    ``NicscopeError`` without a compiler, for what is no program or a device that cannot be, or
+    ask nothing to record.
     """
-    from nicscope.drivers.simulate.ports.build import Faults
-
     programs = [words_of(each) for each in commands]
     libraries = built()
     folder = private_folder()
-    path = folder / "machine"
-    environment = {**os.environ, "NICSCOPE_LIVE": str(path)}
+    environment = {**os.environ, "NICSCOPE_LIVE": str(folder / "machine")}
     before = os.environ.get("LD_LIBRARY_PATH")
     environment["LD_LIBRARY_PATH"] = f"{libraries}:{before}" if before else str(libraries)
+    shown = folder / "files"
+    _show_files(shown)
+    before = os.environ.get("LD_PRELOAD")
+    preloaded = str(libraries / FILES)
+    environment["LD_PRELOAD"] = f"{preloaded}:{before}" if before else preloaded
+    environment["NICSCOPE_LIVE_FILES"] = str(shown)
+    with contextlib.ExitStack() as recording:
+        if record is not None:
+            check_recording(record)
+            entries = recording.enter_context(recording_folder())
+            environment = environment_of(libraries, entries, environment)
+        found = _run(programs, wanted, environment, folder, libraries, say, aside)
+        if record is not None:
+            origin = origin_of(programs, "nicscope verbs exec --record")
+            rows, observed = write_recording(entries, libraries, record, origin)
+            if not rows:
+                raise StudyError(nothing_recorded(observed))
+            say(f"{record}: {rows:,} rows of what the programs asked of their devices")
+    return found
+
+
+def _run(
+    programs: list[list[str]],
+    wanted: Wanted,
+    environment: dict[str, str],
+    folder: Path,
+    libraries: Path,
+    say: Callable[[str], None],
+    aside: Any,
+) -> LiveRuns | list[int]:
+    from nicscope.drivers.simulate.ports.build import Faults
+
+    path = folder / "machine"
     with _held(folder) as holds:
         started = _Programs(programs, environment, aside)
         if not holds:

@@ -312,6 +312,8 @@ class Device(WorkQueues):
             pd, needed = pd or self._domain_of(xrcd), set()
         elif kind == calls.XRC_SEND:
             needed = {send_cq}
+        # A queue that its kind has no use for is as good as none, whatever its number is.
+        send_cq, recv_cq = (each if each in needed else 0 for each in (send_cq, recv_cq))
         if needed - self._queues.keys() or (pd not in self._domains and kind != calls.XRC_RECV):
             raise Refused(errno.EINVAL)
         if srq and srq not in self._shared:

@@ -75,6 +75,13 @@ def execute(
             parser=output_path,
         ),
     ] = None,
+    paced: Annotated[
+        bool,
+        typer.Option(
+            "--paced",
+            help="Have the programs' clocks show virtual time, so that they measure the model.",
+        ),
+    ] = False,
     out: Annotated[
         Path | None, option("DIR", "Folder for results.json and tables.", "--out")
     ] = None,
@@ -108,6 +115,7 @@ def execute(
             functools.partial(print, file=stream, flush=True),
             stream if as_json else None,
             record,
+            paced,
         )
         if isinstance(found, list):
             return next(filter(None, found), 0)

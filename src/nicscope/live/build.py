@@ -39,12 +39,14 @@ CM = "librdmacm.so.1"
 ENGINE = "engine.so"
 RECORDER = "recorder.so"  # preloaded into a program, in front of any libibverbs
 FILES = "files.so"  # preloaded too: the files that a kernel shows of a card
+PACE = "pace.so"  # preloaded too: clocks that show virtual time
 SOURCES = {
     VERBS: ("library.c", "data.c", "names.c"),
     CM: ("connections.c",),
     ENGINE: ("engine.c", "rings.c"),
     RECORDER: ("recorder.c",),
     FILES: ("files.c",),
+    PACE: ("pace.c",),
 }
 HEADERS = ("abi.h", "live.h", "cm_abi.h", "engine.h")
 PRIVATE = 0o700
@@ -141,6 +143,7 @@ def _make(folder: Path, maker: str, flags: Sequence[str]) -> None:
         ENGINE: (),
         RECORDER: (),
         FILES: (),
+        PACE: (),
     }
     for name, sources in SOURCES.items():
         command = [maker, *flags, f"-I{folder}", *(str(HERE / each) for each in sources)]

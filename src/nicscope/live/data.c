@@ -221,6 +221,7 @@ static int rest(struct live_cq *cq)
 	if (__atomic_load_n(&cq->queue.ring->state, __ATOMIC_RELAXED))
 		return -EIO;
 	cq->idle++;
+	__atomic_fetch_add(&live_link.header->polls, 1, __ATOMIC_RELAXED);
 	if (live_link.header->yields)
 		sched_yield();
 	return cq->idle % LOOK_EVERY || live_is_there() ? 0 : -EIO;

@@ -87,11 +87,15 @@ static void write_behind(int64_t n)
 		move((mover)process_vm_writev, n, begin, end - begin);
 }
 
-void write_all_behind(void)
+int64_t write_all_behind(void)
 {
+	int64_t writes = 0;
 	for (int64_t n = 0; n < MAX_NODES; n++)
-		if (behind[n].end)
+		if (behind[n].end) {
 			write_behind(n);
+			writes++;
+		}
+	return writes;
 }
 
 static void load(int64_t n, int64_t address, int64_t count)

@@ -31,6 +31,17 @@ STRUCTS = {
         ("asleep", HALF),  # 1: the machine waits to be woken by a word to its event descriptor
         ("yields", HALF),  # 1: processors are few, so a program that finds nothing lets others run
         ("node", HALF),
+        ("polls", HALF),  # grows with each that finds nothing: the program waits
+        ("spare", HALF),
+    ),
+    "pace": (  # once for all programs: the time that their clocks show
+        ("turn", WORD),  # odd while the others are written
+        ("now", WORD),  # virtual, ns
+        (
+            "idle_since",
+            WORD,
+        ),  # real, ns: virtual time passes as real time from there on; 0: it stands
+        ("khz", WORD),  # of the time stamp counter, as programs are told
     ),
     "ring": (  # of each queue: what has been put into it, and what has been taken out
         ("tail", WORD),

@@ -579,7 +579,8 @@ class Client:
 class Machine:
     """The machine of all attached processes."""
 
-    def __init__(self, fabric: LiveFabric, path: Path) -> None:
+    def __init__(self, fabric: LiveFabric, path: Path, pace: Any = None) -> None:
+        """``path``: of its socket; ``pace``: a record that programs' clocks read, if any do."""
         self.fabric = fabric
         self.simulation = fabric.begun()
         fabric.turns = None
@@ -600,7 +601,7 @@ class Machine:
         machine = self.simulation.machine
         self._tally = machine.tally
         self._timers = machine.agenda.times[: NODES * KINDS].reshape(NODES, KINDS)[:, TIMER]
-        self.serving = Serving(fabric, self._poll.fileno())
+        self.serving = Serving(fabric, self._poll.fileno(), pace)
         self._state: Any = self.serving.live.state
         self._state["is_idle"], self._state["idle_since"] = 1, time.monotonic_ns()
         fabric.quiet = self.serving.let_packets_move

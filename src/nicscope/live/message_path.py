@@ -41,6 +41,9 @@ IS_SEND, IS_RECEIVE, IS_SHARED = range(3)  # kinds of queues of work requests
 SLACK_PS = 1_000_000  # by which timers may be ahead of what moves packets
 PS_PER_NS = 1000
 LOOK_EVERY = 64  # busy rounds between two looks at the sockets
+# Real time without a sign of a program that was shown something, after which it is taken to wait:
+# until packets move on, and until timers expire or virtual time passes as real time does.
+REACTION_NS, REST_NS = 100_000, 200_000_000
 LONGEST_NS = 10_000_000  # before Python has a turn in any case
 NO_PORT = 1 << 30  # one that no NIC has
 # Why ``serve`` returns.
@@ -105,6 +108,8 @@ STATE = np.dtype(
         ("is_idle", "i8"),
         ("idle_since", "i8"),  # ns
         ("refused", "i8"),  # requests ever
+        ("paced", "i8"),  # 1: programs' clocks show virtual time, which waits for them
+        ("shown_at", "i8"),  # ns: when any of them was last shown something
     ],
     align=True,
 )
@@ -156,6 +161,12 @@ def clock(live): ...
 def is_asked(live): ...
 @RINGS.function
 def yield_processor(live): ...
+@RINGS.function
+def show_time(live, now, idle_since): ...
+@RINGS.function
+def note_shown(live): ...
+@RINGS.question
+def waits(live, n): ...
 
 
 # The event loop, and what Python does in between: make what the loop wants, and memory for what a
@@ -204,7 +215,16 @@ def serve(live, patience):
 @routine
 def serve_once(live):
     """Take what programs have posted, fire what moves packets, hand over what has ended."""
-    is_busy = False
+    is_busy = _take_all(live)
+    if live.state[0].paced == 0:
+        is_busy = move(live) or is_busy
+    settle(live)
+    return _deliver_all(live) or is_busy
+
+
+@step
+def _take_all(live):
+    has_any = False
     for n in range(NODES):
         node = live.nodes[n]
         if node.attached == 0:
@@ -213,13 +233,86 @@ def serve_once(live):
             pass_idle_time(live)
         elif node.left == 0:
             continue
-        is_busy = take_work(live, n) or is_busy
-    is_busy = move(live) or is_busy
-    settle(live)
+        has_any = take_work(live, n) or has_any
+    return has_any
+
+
+@step
+def _deliver_all(live):
+    has_any = False
     for n in range(NODES):
         if live.nodes[n].attached == 1:
-            is_busy = deliver(live, n) or is_busy
-    return is_busy
+            has_any = deliver(live, n) or has_any
+    return has_any
+
+
+@kernel
+def serve_paced(live, patience):
+    """As ``serve``, but virtual time goes on only while all programs wait.
+
+    One waits that has polled in vain since it was last shown anything; or that gives no sign for
+    long enough: it sleeps, or spins on memory.  So an event happens after what programs do about
+    the events before it.
+    """
+    begun = clock(live)
+    state = live.state[0]
+    tally = live.machine.tally[0]
+    rounds = 0
+    while True:
+        rounds += 1
+        is_busy = serve_once(live)
+        reasons = _reasons(live)
+        if reasons != IDLE:
+            return reasons
+        now = clock(live)
+        if now - begun > LONGEST_NS or (rounds % LOOK_EVERY == 0 and is_asked(live)):
+            return ASKED
+        if is_busy:
+            state.is_idle = 0
+            _note_shown(live, now)
+            continue
+        moves, timer = _moves_next(live.machine), _timer_next(live.machine)
+        soonest = min(moves, timer)
+        patient = REACTION_NS if moves <= timer and moves < NEVER else REST_NS
+        if now - state.shown_at < patient and not _all_wait(live):
+            if is_asked(live):
+                return ASKED
+            yield_processor(live)
+            continue
+        if soonest < NEVER:
+            state.is_idle = 0
+            tally.until = soonest
+            _fire_all(live, np.int64(0))
+            written = settle(live) > 0
+            if _deliver_all(live) or written:
+                _note_shown(live, now)
+            show_time(live, tally.now // PS_PER_NS, np.int64(0))
+            continue
+        if is_asked(live):
+            return ASKED
+        if state.is_idle == 0:
+            state.is_idle = 1
+            state.idle_since = now
+            show_time(live, tally.now // PS_PER_NS, now)
+        if now - state.idle_since > patience:
+            return IDLE
+        yield_processor(live)
+
+
+@step
+def _note_shown(live, now):
+    show_time(live, live.machine.tally[0].now // PS_PER_NS, np.int64(0))
+    live.state[0].shown_at = now
+    note_shown(live)
+
+
+@step
+def _all_wait(live):
+    all_wait = True
+    for n in range(NODES):
+        if live.nodes[n].attached == 1 and not waits(live, n):
+            all_wait = False
+    return all_wait
 
 
 @step

@@ -29,6 +29,7 @@ struct ring {
 static struct {
 	uint8_t *segment; /* NULL: nobody is attached */
 	uint32_t bell; /* as it was seen last */
+	uint32_t polls; /* when the program was last shown anything */
 	struct ring rings[RINGS];
 } clients[NODES];
 
@@ -321,8 +322,7 @@ CALLED(put_header, int64_t n, int64_t address, int64_t begin, int64_t end, int64
 /* Have all that has arrived be in the memory of its process. */
 CALLED(settle)
 {
-	write_all_behind();
-	ANSWER(0);
+	ANSWER(write_all_behind());
 }
 
 CALLED(clock)
@@ -330,6 +330,43 @@ CALLED(clock)
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	ANSWER(now.tv_sec * 1000000000LL + now.tv_nsec);
+}
+
+/* Where programs' clocks look, or NULL: they show real time. */
+static struct live_pace *pace;
+
+EXPORT void live_set_pace(void *at) { pace = at; }
+
+CALLED(show_time, int64_t now, int64_t idle_since)
+{
+	if (pace) {
+		__atomic_fetch_add(&pace->turn, 1, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&pace->now, (uint64_t)now, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&pace->idle_since, (uint64_t)idle_since, __ATOMIC_SEQ_CST);
+		__atomic_fetch_add(&pace->turn, 1, __ATOMIC_SEQ_CST);
+	}
+	ANSWER(0);
+}
+
+static uint32_t polls_of(int64_t n)
+{
+	return __atomic_load_n(&((struct live_header *)clients[n].segment)->polls, __ATOMIC_RELAXED);
+}
+
+/* Programs have just been shown something, which they may act on. */
+CALLED(note_shown)
+{
+	for (int64_t n = 0; n < NODES; n++)
+		if (clients[n].segment)
+			clients[n].polls = polls_of(n);
+	ANSWER(0);
+}
+
+/* Whether a program has looked since then, found no more, and so waits: its second empty poll began
+ * after it was shown what there was. */
+CALLED(waits, int64_t n)
+{
+	ANSWER(!clients[n].segment || polls_of(n) - clients[n].polls >= 2);
 }
 
 /* Whether a program asks for something by its socket. */

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 NUMBERS = {  # of what C functions are given beside the state
     "has_rung": 1, "waiting": 2, "take": 4, "room": 2, "put": 3, "put_header": 7, "settle": 0,
-    "clock": 0, "is_asked": 0, "yield_processor": 0,
+    "clock": 0, "is_asked": 0, "yield_processor": 0, "show_time": 2, "note_shown": 0, "waits": 1,
 }  # fmt: skip
 _Long = ctypes.c_int64
 _Address = ctypes.c_void_p
@@ -75,8 +75,11 @@ def new_live(machine: Any) -> Live:
 class Serving:
     """Serves the rings of all attached programs."""
 
-    def __init__(self, fabric: LiveFabric, poll: int) -> None:
-        """``poll``: the descriptor by which sockets are waited for."""
+    def __init__(self, fabric: LiveFabric, poll: int, pace: Any = None) -> None:
+        """``poll``: the descriptor by which sockets are waited for.
+
+        ``pace``: a record that programs' clocks read, which go by virtual time then.
+        """
         self._fabric = fabric
         self._simulation = fabric.begun()
         self._machine = self._simulation.machine
@@ -101,7 +104,12 @@ class Serving:
         self._link_python("supply", self._supply, 0)
         self._link_python("keep_values", self._keep_values, 2)
         self._is_direct = False
-        self.serve = bound(message_path.serve, live)
+        self._pace: Any = pace
+        live.state["paced"] = pace is not None
+        if pace is not None:
+            self._so.live_set_pace.argtypes = [_Address]
+            self._so.live_set_pace(pace.ctypes.data)
+        self.serve = bound(message_path.serve if pace is None else message_path.serve_paced, live)
         self.begin_round = bound(message_path.begin_round, live)
         self.let_packets_move = bound(message_path.let_packets_move, live)
         self._forget = bound(message_path.forget_requests, live)

@@ -6,16 +6,22 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import platform
+import re
 import shlex
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from nicscope.errors import SimulationError, StudyError
-from nicscope.live.build import ENGINE, FILES, built
+from nicscope.live import layout
+from nicscope.live.build import ENGINE, FILES, PACE, built
 from nicscope.live.device import Engine, LiveFabric
 from nicscope.live.machine import Machine
 from nicscope.studies.verbs_programs import VerbsRuns, report_of_runs, run_of
@@ -37,6 +43,10 @@ if TYPE_CHECKING:
 FUNCTIONAL = (
     "functional: the programs run at their own pace, what they measure is this machine's time; "
     "virtual time is the device's own account"
+)
+PACED = (
+    "paced: the programs' clocks show virtual time, so what they measure is the model's; their own "
+    "computation takes none"
 )
 DESIGN = "rnic"
 PRIVATE = 0o700
@@ -184,15 +194,18 @@ def run_live(
     say: Callable[[str], None],
     aside: Any = None,
     record: Path | None = None,
+    paced: bool = False,
 ) -> LiveRuns | list[int]:
     """Run the programs on one machine; where another process holds it, on that one's.
 
     ``say``: told each line that comes before the programs' own; ``aside``: where their output
     goes, if not to standard output.  What is returned then are the exit statuses alone.
-    ``record``: a trace of what these programs ask of libibverbs goes there.  Errors:
-    ``NicscopeError`` without a compiler, for what is no program or a device that cannot be, or
-    ask nothing to record.
+    ``record``: a trace of what these programs ask of libibverbs goes there.  ``paced``: their
+    clocks show virtual time.  Errors: ``NicscopeError`` without a compiler, for what is no program
+    or a device that cannot be, or ask nothing to record; for a processor that cannot be paced.
     """
+    if paced and (sys.platform != "linux" or platform.machine() != "x86_64"):
+        raise StudyError("--paced needs Linux on x86-64, whose time stamp counter can be trapped")
     programs = [words_of(each) for each in commands]
     libraries = built()
     folder = private_folder()
@@ -210,7 +223,7 @@ def run_live(
             check_recording(record)
             entries = recording.enter_context(recording_folder())
             environment = environment_of(libraries, entries, environment)
-        found = _run(programs, wanted, environment, folder, libraries, say, aside)
+        found = _run(programs, wanted, environment, folder, libraries, say, aside, paced)
         if record is not None:
             origin = origin_of(programs, "nicscope verbs exec --record")
             rows, observed = write_recording(entries, libraries, record, origin)
@@ -228,15 +241,26 @@ def _run(
     libraries: Path,
     say: Callable[[str], None],
     aside: Any,
+    paced: bool,
 ) -> LiveRuns | list[int]:
     from nicscope.drivers.simulate.ports.build import Faults
 
-    path = folder / "machine"
+    path, clock = folder / "machine", folder / "pace"
     with _held(folder) as holds:
-        started = _Programs(programs, environment, aside)
         if not holds:
             _await(path)
-            say(FUNCTIONAL)
+            if clock.exists() != paced:
+                mode, option = ("paced", "with") if clock.exists() else ("functional", "without")
+                raise StudyError(
+                    f"the machine of the other process is {mode}: join it {option} --paced"
+                )
+        if paced:
+            environment |= {"NICSCOPE_PACE": str(clock)}
+            environment["LD_PRELOAD"] = f"{libraries / PACE}:{environment['LD_PRELOAD']}"
+        said = PACED if paced else FUNCTIONAL
+        started = _Programs(programs, environment, aside)
+        if not holds:
+            say(said)
             say("on the machine of another process, which tells what the NICs did")
             return _run_as_guest(started)
         path.unlink(missing_ok=True)
@@ -245,8 +269,9 @@ def _run(
         fabric = LiveFabric(
             Engine(libraries / ENGINE), design or DESIGN, wanted.platform, faults=faults
         )
-        machine = Machine(fabric, path)
-        say(FUNCTIONAL)
+        clock.unlink(missing_ok=True)
+        machine = Machine(fabric, path, _new_pace(clock) if paced else None)
+        say(said)
         try:
             started.begin()
             machine.serve(lambda: started.are_over() and not machine.clients)
@@ -254,7 +279,17 @@ def _run(
             statuses = started.end()
             machine.close()
             path.unlink(missing_ok=True)
-    return _found(programs, fabric, machine, statuses, wanted)
+            clock.unlink(missing_ok=True)
+    return _found(programs, fabric, machine, statuses, wanted, "paced" if paced else "functional")
+
+
+def _new_pace(path: Path) -> Any:
+    """The record in a file that programs' clocks read."""
+    made: Any = np.memmap(path, layout.DTYPES["pace"], "w+", shape=1)
+    path.chmod(0o600)
+    found = re.search(r"^cpu MHz\s*:\s*([0-9.]+)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    made["khz"] = round(float(found[1]) * 1000) if found else 1_000_000
+    return made
 
 
 def _await(path: Path) -> None:
@@ -286,12 +321,14 @@ def _found(
     machine: Machine,
     statuses: list[int],
     wanted: Wanted,
+    mode: str,
 ) -> LiveRuns:
     used: list[LiveDevice] = [each for each in machine.devices if each.has_served]
     first, *arguments = programs[0]
     return LiveRuns(
         program=first,
         arguments=arguments,
+        mode=mode,
         seed=wanted.seed,
         runs=[run_of(each, 0, [], each.node) for each in used],
         seen=report_of_runs(first, [fabric], wanted) if used else None,

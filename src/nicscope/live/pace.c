@@ -1,0 +1,142 @@
+/* Preloaded into programs that are paced: their clocks show the machine's virtual time, the time
+ * stamp counter too, which the processor is told to trap. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "layout.h"
+
+#define EXPORT __attribute__((visibility("default")))
+enum { VDSO_BYTES = 1 << 15, NS_PER_S = 1000000000 };
+
+static struct live_pace *pace; /* NULL: clocks are as always */
+static uint64_t latest, epoch; /* what was shown last; the date at which virtual time began */
+static uintptr_t vdso;
+static struct sigaction before;
+
+static uint64_t real_ns(clockid_t which)
+{
+	struct timespec now;
+	syscall(SYS_clock_gettime, which, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* No process goes back in time, whatever it reads while the machine writes. */
+static uint64_t virtual_ns(void)
+{
+	uint64_t turn, now, idle;
+	do {
+		turn = __atomic_load_n(&pace->turn, __ATOMIC_SEQ_CST);
+		now = __atomic_load_n(&pace->now, __ATOMIC_SEQ_CST);
+		idle = __atomic_load_n(&pace->idle_since, __ATOMIC_SEQ_CST);
+	} while (turn & 1 || turn != __atomic_load_n(&pace->turn, __ATOMIC_SEQ_CST));
+	if (idle)
+		now += real_ns(CLOCK_MONOTONIC) - idle;
+	uint64_t shown = __atomic_load_n(&latest, __ATOMIC_RELAXED);
+	while (shown < now && !__atomic_compare_exchange_n(&latest, &shown, now, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	return shown < now ? now : shown;
+}
+
+static int is_wall(clockid_t which)
+{
+	return which == CLOCK_REALTIME || which == CLOCK_REALTIME_COARSE || which == CLOCK_TAI;
+}
+
+static int is_virtual(clockid_t which)
+{
+	return is_wall(which) || which == CLOCK_MONOTONIC || which == CLOCK_MONOTONIC_RAW ||
+	       which == CLOCK_MONOTONIC_COARSE || which == CLOCK_BOOTTIME;
+}
+
+EXPORT int clock_gettime(clockid_t which, struct timespec *to)
+{
+	if (!pace || !is_virtual(which))
+		return (int)syscall(SYS_clock_gettime, which, to);
+	uint64_t now = virtual_ns() + (is_wall(which) ? epoch : 0);
+	*to = (struct timespec){(time_t)(now / NS_PER_S), (long)(now % NS_PER_S)};
+	return 0;
+}
+
+EXPORT int gettimeofday(struct timeval *restrict to, void *restrict zone)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	*to = (struct timeval){now.tv_sec, now.tv_nsec / 1000};
+	if (zone)
+		memset(zone, 0, sizeof(struct timezone));
+	return 0;
+}
+
+EXPORT time_t time(time_t *to)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (to)
+		*to = now.tv_sec;
+	return now.tv_sec;
+}
+
+/* What the counter holds, which the kernel's own clocks need as it is. */
+static uint64_t real_counter(void)
+{
+	prctl(PR_SET_TSC, PR_TSC_ENABLE);
+	uint64_t found = __builtin_ia32_rdtsc();
+	prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+	return found;
+}
+
+static uint64_t counter_at(uintptr_t from)
+{
+	if (vdso && from - vdso < VDSO_BYTES)
+		return real_counter();
+	return (uint64_t)((unsigned __int128)virtual_ns() * pace->khz / 1000000);
+}
+
+static void trapped(int number, siginfo_t *info, void *context)
+{
+	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+	const uint8_t *at = (const uint8_t *)registers[REG_RIP];
+	int wrong = errno, is_plain = !info->si_addr && at[0] == 0x0F && at[1] == 0x31;
+	int is_numbered = !info->si_addr && at[0] == 0x0F && at[1] == 0x01 && at[2] == 0xF9;
+	if (is_plain || is_numbered) {
+		uint64_t counter = counter_at((uintptr_t)at);
+		registers[REG_RAX] = (greg_t)(uint32_t)counter;
+		registers[REG_RDX] = (greg_t)(counter >> 32);
+		if (is_numbered)
+			registers[REG_RCX] = 0;
+		registers[REG_RIP] += is_plain ? 2 : 3;
+		errno = wrong;
+		return;
+	}
+	sigaction(number, &before, NULL); /* a fault of the program's own: it comes again */
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+	const char *path = getenv("NICSCOPE_PACE");
+	int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	if (file < 0)
+		return;
+	void *at = mmap(NULL, sizeof *pace, PROT_READ, MAP_SHARED, file, 0);
+	close(file);
+	if (at == MAP_FAILED)
+		return;
+	vdso = getauxval(AT_SYSINFO_EHDR);
+	pace = at;
+	epoch = real_ns(CLOCK_REALTIME) - virtual_ns();
+	struct sigaction traps = {.sa_sigaction = trapped, .sa_flags = SA_SIGINFO | SA_NODEFER};
+	sigaction(SIGSEGV, &traps, &before);
+	prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+}

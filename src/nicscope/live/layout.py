@@ -43,6 +43,7 @@ STRUCTS = {
         ),  # real, ns: virtual time passes as real time from there on; 0: it stands
         ("khz", WORD),  # of the time stamp counter, as programs are told
     ),
+    "clock": (("pid", WORD), ("shown", WORD)),  # behind it, of each process: its own time, ns
     "ring": (  # of each queue: what has been put into it, and what has been taken out
         ("tail", WORD),
         *((f"pad{place}", WORD) for place in range(7)),  # a cache line for each writer
@@ -128,6 +129,7 @@ CONSTANTS = {
     "AT_ONCE": 64,  # requests or completions of a queue, before the others
     "SEGMENTS": 16,  # scatter/gather elements of a request
     "INLINE_BYTES": 512,
+    "CLOCKS": 64,  # processes that can be paced at a time
 }
 
 # What a program asks of the machine by its socket, one at a time.

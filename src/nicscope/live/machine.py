@@ -139,7 +139,7 @@ class Client:
         self.segment = Segment()
         self.device = device
         device.own(self.pid)
-        self.machine.serving.attach(device.node, self.segment.fd)
+        self.machine.serving.attach(device.node, self.segment.fd, self.pid)
         self.segment.header["node"] = device._node
         facts, node = device.facts, device._node
         gids = [
@@ -580,7 +580,7 @@ class Machine:
     """The machine of all attached processes."""
 
     def __init__(self, fabric: LiveFabric, path: Path, pace: Any = None) -> None:
-        """``path``: of its socket; ``pace``: a record that programs' clocks read, if any do."""
+        """``path``: of its socket; ``pace``: the bytes of paced programs' clocks."""
         self.fabric = fabric
         self.simulation = fabric.begun()
         fabric.turns = None

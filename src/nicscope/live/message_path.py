@@ -41,9 +41,10 @@ IS_SEND, IS_RECEIVE, IS_SHARED = range(3)  # kinds of queues of work requests
 SLACK_PS = 1_000_000  # by which timers may be ahead of what moves packets
 PS_PER_NS = 1000
 LOOK_EVERY = 64  # busy rounds between two looks at the sockets
-# Real time without a sign of a program that was shown something, after which it is taken to wait:
-# until packets move on, and until timers expire or virtual time passes as real time does.
-REACTION_NS, REST_NS = 100_000, 200_000_000
+# Real time without a sign of a program that was shown something: after which it may be asleep, is
+# taken to wait for packets that move, and is taken to wait for timers, or for nothing here.
+LOOK_NS, REACTION_NS, REST_NS = 50_000, 100_000, 2_000_000_000
+MOST_AHEAD_PS = 10**13  # by which a program's own clock may be ahead
 LONGEST_NS = 10_000_000  # before Python has a turn in any case
 NO_PORT = 1 << 30  # one that no NIC has
 # Why ``serve`` returns.
@@ -60,6 +61,7 @@ NODE = np.dtype(
         ("drains", "i8"),  # 1: Python looks after each round whether a queue pair has drained
         ("free", "i8"),  # one more than the first free row of ``pool``, or 0
         ("fresh", "i8"),  # rows of ``pool`` that were ever used
+        ("clock", "i8"),  # one more than the program's row of ``clocks``, or 0
     ],
     align=True,
 )
@@ -135,6 +137,7 @@ class Live(NamedTuple):
     gathered: NDArray[Any]  # shape (AT_ONCE, SEGMENTS)
     inlined: NDArray[np.uint8]  # shape (AT_ONCE, INLINE_BYTES)
     ended: NDArray[Any]  # shape (AT_ONCE,)
+    clocks: NDArray[np.int64]  # by process that is paced: its pid, and the time it was shown last
 
 
 RINGS = Declarations(behind=DRIVER)
@@ -167,6 +170,10 @@ def show_time(live, now, idle_since): ...
 def note_shown(live): ...
 @RINGS.question
 def waits(live, n): ...
+@RINGS.question
+def sleeps(live, n): ...
+@RINGS.question
+def has_any_rung(live): ...
 
 
 # The event loop, and what Python does in between: make what the loop wants, and memory for what a
@@ -231,10 +238,25 @@ def _take_all(live):
             continue
         if has_rung(live, n):
             pass_idle_time(live)
+            _follow_clock(live, n)
         elif node.left == 0:
             continue
         has_any = take_work(live, n) or has_any
     return has_any
+
+
+@step
+def _follow_clock(live, n):
+    """Have virtual time be as late as the program of node ``n``, which posts, has been shown."""
+    row = live.nodes[n].clock - 1
+    if row < 0:
+        return
+    tally = live.machine.tally[0]
+    then = min(live.clocks[row, 1] * PS_PER_NS, tally.now + MOST_AHEAD_PS)
+    if then > tally.now:
+        tally.until = then
+        _fire_all(live, np.int64(0))
+        tally.now = max(tally.now, then)
 
 
 @step
@@ -250,9 +272,9 @@ def _deliver_all(live):
 def serve_paced(live, patience):
     """As ``serve``, but virtual time goes on only while all programs wait.
 
-    One waits that has polled in vain since it was last shown anything; or that gives no sign for
-    long enough: it sleeps, or spins on memory.  So an event happens after what programs do about
-    the events before it.
+    One waits that has polled in vain since it was last shown anything, or sleeps, or gives no sign
+    for long enough, as one that spins on memory does not.  So an event happens after what programs
+    do about the events before it.
     """
     begun = clock(live)
     state = live.state[0]
@@ -274,11 +296,14 @@ def serve_paced(live, patience):
         moves, timer = _moves_next(live.machine), _timer_next(live.machine)
         soonest = min(moves, timer)
         patient = REACTION_NS if moves <= timer and moves < NEVER else REST_NS
-        if now - state.shown_at < patient and not _all_wait(live):
+        since = now - state.shown_at
+        if since < patient and not _all_wait(live, since > LOOK_NS):
             if is_asked(live):
                 return ASKED
             yield_processor(live)
             continue
+        if has_any_rung(live):
+            continue  # it has posted between the look at its ring and that at its polls
         if soonest < NEVER:
             state.is_idle = 0
             tally.until = soonest
@@ -307,11 +332,11 @@ def _note_shown(live, now):
 
 
 @step
-def _all_wait(live):
+def _all_wait(live, or_sleep):
     all_wait = True
     for n in range(NODES):
         if live.nodes[n].attached == 1 and not waits(live, n):
-            all_wait = False
+            all_wait = all_wait and or_sleep and sleeps(live, n)
     return all_wait
 
 
@@ -404,6 +429,8 @@ def pass_idle_time(live):
     then = min(then, min(_moves_next(machine), _timer_next(machine)))
     if then > tally.now:
         tally.now = then
+    if state.paced == 1:
+        show_time(live, tally.now // PS_PER_NS, np.int64(0))
 
 
 @kernel

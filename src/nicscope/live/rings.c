@@ -4,8 +4,10 @@
  * The kernels of message_path.py call what is marked CALLED. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -130,6 +132,11 @@ EXPORT int live_is_rung(void)
 			return 1;
 	}
 	return 0;
+}
+
+CALLED(has_any_rung)
+{
+	ANSWER(live_is_rung());
 }
 
 /* How many requests a ring holds; none if it claims to hold more than it has places for. */
@@ -367,6 +374,20 @@ CALLED(note_shown)
 CALLED(waits, int64_t n)
 {
 	ANSWER(!clients[n].segment || polls_of(n) - clients[n].polls >= 2);
+}
+
+/* Whether a program's process is asleep, in some call to the kernel. */
+CALLED(sleeps, int64_t n)
+{
+	char path[64], text[512];
+	snprintf(path, sizeof path, "/proc/%lld/stat", (long long)owner_of(n));
+	int file = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
+	if (file >= 0)
+		close(file);
+	text[length < 0 ? 0 : length] = 0;
+	const char *name_end = strrchr(text, ')');
+	ANSWER(!name_end || name_end[2] != 'R');
 }
 
 /* Whether a program asks for something by its socket. */

@@ -30,13 +30,17 @@ if TYPE_CHECKING:
 NUMBERS = {  # of what C functions are given beside the state
     "has_rung": 1, "waiting": 2, "take": 4, "room": 2, "put": 3, "put_header": 7, "settle": 0,
     "clock": 0, "is_asked": 0, "yield_processor": 0, "show_time": 2, "note_shown": 0, "waits": 1,
+    "sleeps": 1, "has_any_rung": 0,
 }  # fmt: skip
 _Long = ctypes.c_int64
 _Address = ctypes.c_void_p
+_BYTES = 8  # of a word
 
 
-def new_live(machine: Any) -> Live:
-    """Nothing open on ``machine``."""
+def new_live(machine: Any, pace: Any) -> Live:
+    """Nothing open on ``machine``; ``pace``: the bytes of programs' clocks, or None."""
+    words = layout.DTYPES["pace"].itemsize // _BYTES
+    clocks = np.zeros(0, np.int64) if pace is None else pace.view(np.int64)[words:]
     ports = machine.ports
     _, most_ports = ports.table.shape
     _, queues = ports.work.queues.shape
@@ -69,6 +73,7 @@ def new_live(machine: Any) -> Live:
         gathered=records((at_once, segments), kinds["gathered"]),
         inlined=np.zeros((at_once, layout.CONSTANTS["INLINE_BYTES"]), np.uint8),
         ended=records(at_once, kinds["ended"]),
+        clocks=np.asarray(clocks).reshape(-1, 2),
     )
 
 
@@ -78,13 +83,13 @@ class Serving:
     def __init__(self, fabric: LiveFabric, poll: int, pace: Any = None) -> None:
         """``poll``: the descriptor by which sockets are waited for.
 
-        ``pace``: a record that programs' clocks read, which go by virtual time then.
+        ``pace``: the bytes in which programs' clocks look, which go by virtual time then.
         """
         self._fabric = fabric
         self._simulation = fabric.begun()
         self._machine = self._simulation.machine
         self._so: Any = fabric.engine.so
-        self.live = live = new_live(self._machine)
+        self.live = live = new_live(self._machine, pace)
         for process in self._simulation.processes:
             live.nodes[process.node]["process"] = process.number
         self._so.live_stage.argtypes = [_Address] * 4 + [_Long]
@@ -178,14 +183,16 @@ class Serving:
 
     # What programs have.
 
-    def attach(self, node: int, segment: int) -> None:
-        """A program is there whose segment has that descriptor.  Errors: ``OSError``."""
+    def attach(self, node: int, segment: int, pid: int) -> None:
+        """A process is there whose segment has that descriptor.  Errors: ``OSError``."""
         wrong = self._so.live_attach(node, segment)
         if wrong:
             raise OSError(wrong, "a program's segment cannot be mapped")
         record = self.live.nodes[node]
         record["works"] = record["queues"] = record["left"] = record["drains"] = 0
         record["troubles"] = self._machine.ports.nodes[node]["async_errors"]
+        found = np.flatnonzero(self.live.clocks[:, 0] == pid)
+        record["clock"] = found[0] + 1 if len(found) else 0
         record["attached"] = 1
 
     def detach(self, node: int) -> None:

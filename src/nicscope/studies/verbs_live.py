@@ -284,11 +284,13 @@ def _run(
 
 
 def _new_pace(path: Path) -> Any:
-    """The record in a file that programs' clocks read."""
-    made: Any = np.memmap(path, layout.DTYPES["pace"], "w+", shape=1)
+    """The bytes of a file in which programs' clocks look: the time, and what each was shown."""
+    head, clock = layout.DTYPES["pace"], layout.DTYPES["clock"]
+    size = head.itemsize + layout.CONSTANTS["CLOCKS"] * clock.itemsize
+    made: Any = np.memmap(path, np.uint8, "w+", shape=size)
     path.chmod(0o600)
     found = re.search(r"^cpu MHz\s*:\s*([0-9.]+)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    made["khz"] = round(float(found[1]) * 1000) if found else 1_000_000
+    made[: head.itemsize].view(head)["khz"] = round(float(found[1]) * 1000) if found else 1_000_000
     return made
 
 

@@ -22,8 +22,8 @@ ALL = {
     "test_mr": 1,
     "test_cq_events": 2,
     "test_create": 8,
-    "test_rc_traffic": 2,
-    "test_ud_traffic": 2,
+    "test_rc_traffic": 1,
+    "test_ud_traffic": 1,
     "test_qp_ex_rc": 6,
 }
 

@@ -84,6 +84,7 @@ class Posted(msgspec.Struct, eq=False):
 
     wr_id: int
     rows: list[int] = msgspec.field(default_factory=list)
+    peer: int = NOBODY  # of a receive, when it was posted
     moved: int = 0  # bytes of a message to or from remote memory, whose pieces are being taken
     pieces: list[int] = msgspec.field(default_factory=list)  # of a receive: the bytes of each row
 
@@ -416,7 +417,7 @@ class Conversion:
             pair = self._pair(pid, context, number)
             queue, connection, peer = pair.receives, pair.connection, pair.peer
         if not piece or not queue:
-            queue.append(Posted(wr_id))
+            queue.append(Posted(wr_id, peer=peer))
         if length:
             node, op = self.node_of.get((pid, context), 0), ROW_CODES["recv"]
             row = ticks, node, pid, tid, op, address, peer, length, connection, OF_RECEIVE
@@ -446,7 +447,7 @@ class Conversion:
         for row, most in zip(found.rows, found.pieces, strict=True):
             part = min(length, most)
             self.rows.lengths[row] = part
-            if pair.shared or pair.peer == NOBODY:  # of a shared queue: known only now
+            if found.peer == NOBODY:  # of a shared queue, or posted before there was a peer
                 self.rows.ends[row] = pair.connection, pair.peer
             length -= part
 

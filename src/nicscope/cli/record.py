@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nicscope.cli.arguments import option, output_path
+from nicscope.cli.running import ROOT, Root, run
 from nicscope.outputs import STDOUT
 
 if TYPE_CHECKING:
@@ -77,17 +78,28 @@ def record(
     ends the recording, and the process runs on. As long as it is recorded, every system call that
     it makes takes as much more.
     """
-    from nicscope.traces.recording.record import record as run
+    from nicscope.traces.recording.record import record as run_recorded
     from nicscope.traces.recording.record import record_running
 
     _check_question(command, pid, seconds)
     watch = None if quiet else _LiveCount(pid is not None)
     with watch or contextlib.nullcontext():
         if pid is None:
-            recording = run(command or [], output, watch)
+            recording = run_recorded(command or [], output, watch)
         else:
             recording = record_running(pid, output, watch, seconds)
     return _report(recording, output, pid, quiet)
+
+
+def main() -> int:
+    """Run ``nicscope record`` alone, for which nothing of other commands is loaded.
+
+    The recorded program waits for that.  The exit status, as of ``cli.app.main``.
+    """
+    app = typer.Typer(cls=Root, **ROOT)
+    app.callback()(lambda: None)  # or there would be one command, without a name
+    app.command(context_settings=CONTEXT, epilog=EXAMPLES)(record)
+    return run(app)
 
 
 def _check_question(command: list[str] | None, pid: int | None, seconds: float | None) -> None:

@@ -10,7 +10,7 @@ from nicscope.cli.streams import ENDINGS, exit_immediately
 def run() -> int:
     """Run the command of this process; returns its exit status if it was not interrupted."""
     if sys.argv[1:2] == ["record"]:  # a program waits for it to start
-        from nicscope.cli.record import main
+        from nicscope.cli.recording import main
     else:
         from nicscope.cli.app import main
     status = main()

@@ -22,8 +22,8 @@ from nicscope.cli import (
 )
 from nicscope.cli.answer import add_commands, answer_reproduction, answer_simulation, answer_sweep
 from nicscope.cli.arguments import Timeline
-from nicscope.cli.running import ROOT, Root, run
-from nicscope.cli.usage import Commands
+from nicscope.cli.running import run
+from nicscope.cli.usage import Commands, Root
 from nicscope.library import rdma
 from nicscope.library.measurements import flow, latency
 from nicscope.library.reproduce import reproduce
@@ -53,7 +53,15 @@ class _Commands(Root):
         return found
 
 
-app = typer.Typer(cls=_Commands, **ROOT)
+app = typer.Typer(
+    name="nicscope",
+    cls=_Commands,
+    help="A laboratory for user-level network interfaces.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 def _print_version(wanted: bool) -> None:
@@ -119,4 +127,6 @@ def main(arguments: list[str] | None = None) -> int:
 
     0: done.  1: a check failed, or the program that was run.  2: wrong use.
     """
-    return run(app, arguments)
+    return run(
+        lambda words: app(args=words, prog_name="nicscope", standalone_mode=False), arguments
+    )

@@ -1,7 +1,7 @@
 """Runs a command line: streams, signals, and what errors come to; knows of no command.
 
-Apart from ``app``, which loads what all commands are declared by, so that a command that has to
-start quickly can be run alone.
+Apart from ``app``, which loads what all commands are declared by, and from Typer, so that a command
+that has to start quickly does without them.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from nicscope.cli.streams import (
     ENDINGS,
     ending_status,
@@ -19,7 +17,6 @@ from nicscope.cli.streams import (
     interrupts_delivered,
     standard_streams,
 )
-from nicscope.cli.usage import Commands, told
 from nicscope.errors import NicscopeError, one_line
 from nicscope.inputs import small_streams_kept
 from nicscope.library.progress import progress_in_logs
@@ -30,34 +27,14 @@ if TYPE_CHECKING:
 
 # These run programs of the user's, which may need pandas.
 _RUN_PROGRAMS = ("simulate", "verbs", "compile")
-# How the command and its part that is run alone are made.
-ROOT: dict[str, Any] = {
-    "name": "nicscope",
-    "help": "A laboratory for user-level network interfaces.",
-    "no_args_is_help": True,
-    "pretty_exceptions_enable": False,
-    "rich_markup_mode": "rich",
-    "context_settings": {"help_option_names": ["-h", "--help"]},
-}
 
 
-class _Interrupted(Exception):  # noqa: N818 - nobody's error
+class Interrupted(Exception):  # noqa: N818 - nobody's error
     """Ctrl-C, re-raised so that Typer does not turn it into an ambiguous exit status."""
 
 
-class Root(Commands):
-    """The commands below ``nicscope``."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command that was named; Ctrl-C is told from other ends."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt as interrupt:
-            raise _Interrupted from interrupt
-
-
-def run(app: Callable[..., Any], arguments: list[str] | None = None) -> int:
-    """Run one command of ``app``; returns the exit status.
+def run(command: Callable[[list[str] | None], Any], arguments: list[str] | None = None) -> int:
+    """Run ``command``, which reads ``arguments``; returns the exit status.
 
     0: done.  1: a check failed, or the program that was run.  2: wrong use.
     """
@@ -65,7 +42,7 @@ def run(app: Callable[..., Any], arguments: list[str] | None = None) -> int:
         hide_pandas()  # Arrow imports it, if it is there, for the first array that it hands on
     with standard_streams(), progress_in_logs():
         try:
-            return _run(app, arguments)
+            return _run(command, arguments)
         except ReaderGone:
             return 128 + signal.SIGPIPE  # quietly, as what a shell knows dies of it
         except NicscopeError as error:
@@ -80,27 +57,38 @@ def run(app: Callable[..., Any], arguments: list[str] | None = None) -> int:
             return 1
 
 
-def _run(app: Callable[..., Any], arguments: list[str] | None) -> int:
+def _run(command: Callable[[list[str] | None], Any], arguments: list[str] | None) -> int:
     """The exit status; errors: ``NicscopeError``, ``ProgramError``, ``ReaderGone``."""
     try:
         with interrupts_delivered(), small_streams_kept():
-            status = app(args=arguments, prog_name="nicscope", standalone_mode=False)
+            status = command(arguments)
             sys.stdout.flush()
-    except (_Interrupted, KeyboardInterrupt, typer.Abort) as interrupt:
-        status = ending_status()
-        for note in _notes(interrupt):
-            print(f"  {one_line(note)}", file=sys.stderr)  # where each program stands
-        said = ENDINGS[status]
-        print(f"nicscope: {said}; nothing half-written was left", file=sys.stderr)
-    except Exception as error:
-        if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # Click's own errors
+    except (Exception, KeyboardInterrupt) as error:
+        if _is_interrupt(error):
+            status = ending_status()
+            for note in _notes(error):
+                print(f"  {one_line(note)}", file=sys.stderr)  # where each program stands
+            said = ENDINGS[status]
+            print(f"nicscope: {said}; nothing half-written was left", file=sys.stderr)
+        elif hasattr(error, "format_message") and hasattr(error, "exit_code"):  # Click's own errors
+            from nicscope.cli.usage import told
+
             if message := told(error):  # none where the help was wanted and is shown
                 print(f"nicscope: {message}", file=sys.stderr)
             return int(error.exit_code)
-        if said := _os_refusal_text(error):
+        elif isinstance(error, Exception) and (said := _os_refusal_text(error)):
             raise NicscopeError(said) from error
-        raise
+        else:
+            raise
     return status if isinstance(status, int) else 0
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    """Whether a command was ended by Ctrl-C or the like; Typer's own word for it counts."""
+    typer = sys.modules.get("typer")
+    if typer is not None and isinstance(error, typer.Abort):
+        return True
+    return isinstance(error, (Interrupted, KeyboardInterrupt))
 
 
 def _notes(error: BaseException | None) -> list[str]:

@@ -7,9 +7,11 @@ import pytest
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.errors import SimulationError
 from nicscope.interfaces import Cluster
+from nicscope.interfaces.verbs.base import World, use
+from nicscope.interfaces.verbs_device.device import Device
 from nicscope.interfaces.verbs_device.fabric import Fabric
 from nicscope.studies import verbs_measures
-from nicscope.studies.verbs_measures import ask
+from nicscope.studies.verbs_measures import ask, both_ends
 from program_results import results_of
 from refusals import refused
 
@@ -125,3 +127,32 @@ def test_what_is_no_delay_is_refused(delay):
     known = "such as" if delay not in ("-1us", "2s") else "from 0 to 1 s"
     with refused(SimulationError, "delay", known):
         Fabric(nodes=2, delay=delay)
+
+
+def test_what_a_node_sends_to_itself_overtakes_what_is_still_far():
+    """Its NIC takes one packet at a time, from the wire or from itself; only the former is late."""
+    fabric = Fabric(nodes=2, delay="300us", one_program=True)
+    first, second = (World(Device.on(fabric), node) for node in range(2))
+    question = ask(operation="send", sizes="200", iterations=8, depth=8)
+    try:
+        far, there = both_ends([first, second], question, 200)
+        near, itself = both_ends([second, second], question, 200)
+        begun = first.device.now_ns
+        for _ in range(8):
+            far.post()
+        for _ in range(8):
+            near.post()
+            itself.ended(itself.come)
+            itself.receive()
+            assert near.ended(near.sent) == [0]
+        assert second.device.now_ns - begun < 300_000  # before the first from afar has come
+        for count in range(8):
+            there.ended(there.come)
+            assert count or 300_000 < second.device.now_ns - begun < 310_000
+        for _ in range(8):
+            near.post()
+            itself.ended(itself.come)
+            far.ended(far.sent)
+        assert 600_000 < first.device.now_ns - begun < 620_000
+    finally:
+        use(None)

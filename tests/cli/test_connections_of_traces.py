@@ -12,7 +12,7 @@ from nicscope.cli.app import main
 from refusals import refused_command
 
 COUNT = 40
-KEPT = ["--contexts", "2", "--work-requests", "8", "--outstanding", "4"]
+KEPT = ["--contexts", "2", "--work-requests", "8", "--tx-depth", "4"]
 
 
 def counted(capsys, path, *words):
@@ -73,8 +73,8 @@ def test_the_table_says_what_hits_and_misses(tmp_path, capsys):
         (["--design", "utlb", *KEPT], ["--contexts", "rnic"]),
         (["--design", "rnic", "--contexts", "8"], ["--work-requests"]),
         (["--design", "rnic", "--work-requests", "8"], ["--contexts"]),
-        (["--design", "rnic", "--outstanding", "8"], ["--outstanding 8", "--contexts"]),
-        (["--design", "rnic", *KEPT, "--outstanding", "0"], ["--outstanding", "1"]),
+        (["--design", "rnic", "--tx-depth", "8"], ["--tx-depth 8", "--contexts"]),
+        (["--design", "rnic", *KEPT, "--tx-depth", "0"], ["--tx-depth", "1"]),
         (["--design", "rnic", *KEPT, "--contexts", "-1"], ["--contexts", "-1"]),
         (["--design", "rnic", *KEPT, "--context-replacement", "fifo"], ["fifo"]),
     ],

@@ -150,7 +150,7 @@ def replay(
     work_requests: Annotated[
         int | None, Option("N", "Likewise work requests that it keeps, once fetched.")
     ] = None,
-    outstanding: Annotated[
+    tx_depth: Annotated[
         int | None, Option("N", "Outstanding requests of each connection. Default: 16.")
     ] = None,
     context_replacement: Annotated[
@@ -173,7 +173,7 @@ def replay(
     overrides = [*assignments, *(f"{name}={text}" for name, text in given.items() if text)]
     subjects = choose_subjects(designs, platform, overrides)
     tool = None if counters is None else tool_named(counters, [one.design for one in subjects])
-    sizes = sizes_of(contexts, work_requests, outstanding, context_replacement)
+    sizes = sizes_of(contexts, work_requests, tx_depth, context_replacement)
     requests = open_trace(trace)
     with (
         workers_for([requests], workers, scheduler) as hired,

@@ -56,7 +56,7 @@ def sizes_of(
     if contexts is None and work_requests is None:
         if outstanding is not None:
             raise StudyError(
-                f"--outstanding {outstanding}: it decides on the caches of --contexts and "
+                f"--tx-depth {outstanding}: it decides on the caches of --contexts and "
                 "--work-requests; give their sizes"
             )
         return None
@@ -71,7 +71,7 @@ def sizes_of(
     for option, value, least, most in (
         ("--contexts", contexts, 0, MOST_SLOTS),
         ("--work-requests", work_requests, 0, MOST_SLOTS),
-        ("--outstanding", ahead, 1, MOST_OUTSTANDING),
+        ("--tx-depth", ahead, 1, MOST_OUTSTANDING),
     ):
         if not least <= value <= most:
             raise StudyError(f"{option} must be from {least} to {most:,}, got {value:,}")

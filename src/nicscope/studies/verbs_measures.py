@@ -385,7 +385,7 @@ class Latencies(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     taken_apart: int  # messages that ``parts_ns`` is the mean of
     parts_ns: dict[str, float]  # by the name of the ``Part``, in lower case
     costs: Costs
-    propagation_ns: float = 0.0  # of a message, on the way there and, until it completes, back
+    propagation_ns: float = 0  # of a message, on the way there and, until it completes, back
 
     def us(self, *parts: Part) -> float:
         """The mean microseconds of a message in these parts."""
@@ -417,8 +417,11 @@ def latencies(
         for part in Part
     }
     ways = 1 if sends else 2  # that a message's packets go, one after the other: there, and back
-    propagation_ns = ways * device.fabric.topology.delay_ps / NS_PER_US
-    if apart:
+    delay_ps = device.fabric.topology.delay_ps
+    propagation_ns: float = 0  # as it is by default, and then not told
+    if delay_ps:
+        propagation_ns = ways * delay_ps / NS_PER_US
+    if delay_ps and apart:
         propagation_ns = min(propagation_ns, parts_ns["wait"])
         parts_ns["wait"] -= propagation_ns
     return Latencies(

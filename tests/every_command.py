@@ -89,6 +89,12 @@ def a_trace(path: Path) -> None:
     write_trace(path, small_columns(), TraceMetadata(origin=origin))
 
 
+def a_trace_of_peers(path: Path) -> None:
+    columns = small_columns()
+    columns["peer"] = [number % 5 for number in range(len(columns["node"]))]
+    write_trace(path, columns, TraceMetadata())
+
+
 def a_program_trace(path: Path) -> None:
     made = ProgramBuilder(ProgramMetadata(nodes_of_processes=[0, 1], memory_bytes=4096))
     for process in (0, 1):
@@ -105,6 +111,7 @@ def _of_the_catalog(name: str) -> tuple[str, bytes]:
 # Of each kind of input how its name ends, and what is in it or what makes it.
 INPUTS: dict[str, tuple[str, Any]] = {
     "trace": (".parquet", a_trace),
+    "peers": (".parquet", a_trace_of_peers),
     "another": (".parquet", a_trace),
     "program_trace": (".program.parquet", a_program_trace),
     "csv": (".csv", b"time_ns,node,pid,op,address,length\n0,0,1,send,4096,100\n"),
@@ -218,6 +225,7 @@ class Run(NamedTuple):
 RUNS = (
     Run("replay {trace} --design utlb --out {out:results}"),
     Run("replay {trace} --design {design}"),
+    Run("replay {peers} --design rnic --contexts 2 --work-requests 4 --out {out:results}"),
     Run("replay {trace} --design utlb --platform {platform}"),
     Run("simulate {trace} --design utlb --requests 3 --out {out:results}"),
     Run("simulate {trace} --design {design} --requests 3"),

@@ -49,6 +49,7 @@ KERNELS = {
     "drivers_bus/test_a_long_program.py", "drivers_bus/test_transactions.py",
     "drivers_simulate/test_connections_agree_with_the_oracle.py",
     "drivers_simulate/test_delivery_agrees_with_the_oracle.py", "drivers_simulate/test_flow.py",
+    "drivers_simulate/test_propagation_delay.py",
     "ports/test_ports_agree_with_the_oracle.py", "ports/test_random_traffic.py",
 }  # fmt: skip
 # Compiled in the long ways only: these compile the firmware in shapes of their own, for up to half

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from nicscope.cli.app import main
+import sys
+
 from nicscope.cli.streams import ENDINGS, exit_immediately
 
 
 def run() -> int:
     """Run the command of this process; returns its exit status if it was not interrupted."""
+    if sys.argv[1:2] == ["record"]:  # a program waits for it to start
+        from nicscope.cli.recording import main
+    else:
+        from nicscope.cli.app import main
     status = main()
     if status in ENDINGS:
         exit_immediately(status)

@@ -22,7 +22,7 @@ from suite import share
 MESSAGE_FIELDS = ("sender", "packet", "destination", "payload", "posted", "read")
 
 
-def driven(scenario, keep_log=1 << 20, **how):
+def driven(scenario, keep_log=1 << 20, delay_ps=0, **how):
     """The ``Outcome`` of the driver."""
     from nicscope.config.design import Delivery as DriverDelivery
     from nicscope.config.design import Policy
@@ -35,7 +35,9 @@ def driven(scenario, keep_log=1 << 20, **how):
     return simulate_script(
         scenario.costs,
         DriverDelivery(**settings),
-        Topology("drawn", network.nodes, network.links, network.paths, network.hops),
+        Topology(
+            "drawn", network.nodes, network.links, network.paths, network.hops, delay_ps=delay_ps
+        ),
         [Run(*run) for run in scenario.runs],
         copies=[Copy(*copy) for copy in scenario.copies],
         masters=[OtherMaster(*master) for master in scenario.masters],

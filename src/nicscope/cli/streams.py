@@ -15,8 +15,6 @@ import unicodedata
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import typer
-
 from nicscope.errors import OutputError, printable
 from nicscope.outputs import Descriptor, ReaderGone
 
@@ -172,7 +170,9 @@ def exit_resumable(journal: Path | None) -> None:
         "command continues",
         file=sys.stderr,
     )
-    raise typer.Exit(status) from None
+    from typer import Exit
+
+    raise Exit(status) from None
 
 
 class _Interrupts:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer.core
 
+from nicscope.cli.running import Interrupted
 from nicscope.errors import did_you_mean, one_line
 
 if TYPE_CHECKING:
@@ -50,6 +51,17 @@ class Commands(typer.core.TyperGroup):
         found = super().get_params(ctx)
         _plain_switches(found)
         return found
+
+
+class Root(Commands):
+    """The commands below ``nicscope``."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was named; Ctrl-C is told from other ends."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            raise Interrupted from interrupt
 
 
 def _plain_switches(params: Iterable[Any]) -> None:

@@ -62,8 +62,12 @@ class Paths(NamedTuple):
 
 
 def new_paths(topology: Topology) -> Paths:
-    """The idle network of ``topology``, with no path made yet."""
+    """The idle network of ``topology``, with no path made yet.
+
+    With a delay there are as many senders again as nodes: the far ends of the wires to each.
+    """
     n = topology.nodes
+    senders = 2 * n if topology.delay_ps else n
     summary = records(1, PATHS)
     summary["made"] = 1
     summary["port"] = topology.links if topology.has_several_ports() else 0
@@ -81,9 +85,9 @@ def new_paths(topology: Topology) -> Paths:
         holder=np.full(held, NOBODY, np.int64),
         queue_head=np.full(held, NOBODY, np.int64),
         queue_tail=np.full(held, NOBODY, np.int64),
-        next_waiting=np.full(n, NOBODY, np.int64),
-        held=np.zeros(n, np.int64),
-        path=np.zeros(n, np.int64),
+        next_waiting=np.full(senders, NOBODY, np.int64),
+        held=np.zeros(senders, np.int64),
+        path=np.zeros(senders, np.int64),
     )
 
 

@@ -100,6 +100,8 @@ class Topology(msgspec.Struct, frozen=True):
     leads: Leads | None = None
     """Where a link leads from and to, for whoever looks for other routes when one dies: a node's
     number, or a switch's, which are numbered behind the nodes.  None: nobody looks for any."""
+    delay_ps: int = 0
+    """For how long a packet propagates on every path, from one node to another."""
 
     def has_several_ports(self) -> bool:
         """Whether packets may come to some node over different links."""

@@ -9,18 +9,23 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+import re
+from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
+import msgspec
+
 from nicscope.config.design import POLICIES, Delivery, Transport
+from nicscope.config.platform import TIME_UNITS, whole_ps
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, check_whole
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.fabric.topology import Topology
 from nicscope.tracebacks import TrimmedTraceback
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from nicscope.memory.replacement import Replacement
 
@@ -78,6 +83,25 @@ def in_ps(microseconds: object, now: int = 0, what: str = "a time") -> int:
             f"{shown(microseconds)} us"
         )
     return round(number * PS_PER_US)
+
+
+_NUMBER = re.compile(r"([+-]?[0-9]+(?:\.[0-9]+)?) *([A-Za-z/]*)")
+
+
+def read_time(where: str, text: str, units: Mapping[str, int], example: str) -> int:
+    """Whole picoseconds from a number and one of ``units``.
+
+    Errors: ``SimulationError`` that says ``where``, and an ``example``.
+    """
+    split = _NUMBER.fullmatch(text.strip())
+    if not split or split[2] not in units:
+        raise SimulationError(
+            f"{where}: must be a number and a unit ({', '.join(units)}), such as {example}"
+        )
+    ps = whole_ps(Decimal(split[1]), units[split[2]])
+    if ps is None:
+        raise SimulationError(f"{where}: {split[0]} is not a whole number of picoseconds")
+    return ps
 
 
 def a_fraction(value: object, what: str) -> int | float | Fraction:
@@ -188,11 +212,26 @@ def check_deaths(faults: Faults, nodes: int) -> None:
             raise SimulationError(f"no node {node} to die; there are nodes 0 to {nodes - 1}")
 
 
-def checked_topology(topology: object) -> Topology:
-    """A network as it was given.  Errors: for what is none."""
+LONGEST_DELAY_PS = 10**12  # 1 s: 200,000 km of fibre
+
+
+def checked_topology(topology: object, delay: object = None) -> Topology:
+    """A network as it was given, over which packets propagate for ``delay`` (text such as "40ms").
+
+    Errors: for what is none.
+    """
     if isinstance(topology, Topology):
         whole(topology.nodes, "a topology's nodes", 1)
-        return topology
+        if delay is None:
+            return topology
+        if not isinstance(delay, str):
+            raise SimulationError(
+                f"delay must be a number and a unit, such as '40ms', got {shown(delay)}"
+            )
+        ps = read_time("delay", delay, TIME_UNITS, "40ms")
+        if not 0 <= ps <= LONGEST_DELAY_PS:
+            raise SimulationError(f"delay must be from 0 to 1 s, got {delay}")
+        return msgspec.structs.replace(topology, delay_ps=ps)
     raise SimulationError(
         f"topology is one such as crossbar(4) of nicscope.interfaces, not {shown(topology)}"
     )
@@ -232,6 +271,7 @@ class RunOptions(TypedDict, total=False):
     delivery: str | Delivery | None
     policy: str | Delivery | None  # the same by an older name
     topology: Topology | None
+    delay: str | None  # of a packet between two nodes, such as "40ms"
     transport: str | Transport | None
     faults: Faults | None
     host: HostSize | None

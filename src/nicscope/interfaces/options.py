@@ -65,6 +65,7 @@ class TrapezeOptions(TypedDict, total=False):
     delivery: str | Delivery
     policy: str | Delivery
     topology: Topology | None
+    delay: str | None
     max_payload: int | None
     shadow: bool
     host_bytes: int
@@ -147,9 +148,10 @@ def Cluster(  # noqa: N802 - it reads as the class of what it gives
     own first choice.
 
     Settings of the design are keywords (``pin_limit=64``), and so are ``platform`` (whose costs
-    hold), ``nodes``, ``topology``, ``transport``, ``faults``, ``delivery``, ``way`` and the sizes
-    of hosts and NICs.  Errors: ``NicscopeError`` naming what is not there, with the nearest name,
-    or why it cannot run together.
+    hold), ``nodes``, ``topology``, ``delay`` (of a packet between two nodes, such as ``"40ms"``),
+    ``transport``, ``faults``, ``delivery``, ``way`` and the sizes of hosts and NICs.  Errors:
+    ``NicscopeError`` naming what is not there, with the nearest name, or why it cannot run
+    together.
     """
     # The word that ``design`` is, if it stands for an interface.
     word = design if isinstance(design, str) and design in FIRST_CHOICE else None

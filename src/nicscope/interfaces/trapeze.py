@@ -428,7 +428,7 @@ class TrapezeRun(MachineRun):
 
     def nodes(self) -> list[NodeReport]:
         """Every node's work."""
-        return [self._node(n) for n in range(len(self._machine.nodes))]
+        return [self._node(n) for n in range(len(self._machine.arrivals))]
 
     def _node(self, n: int) -> NodeReport:
         endpoint, node = self._machine.endpoints[n], self._machine.nodes[n]
@@ -479,6 +479,7 @@ class Cluster(Programs[Endpoint]):
         delivery: str | Delivery | None = None,
         max_payload: int | None = None,
         topology: Topology | None = None,
+        delay: str | None = None,
         shadow: bool = False,
         host_bytes: int = 1 << 22,
         tags: int = 64,
@@ -492,6 +493,8 @@ class Cluster(Programs[Endpoint]):
         ``delivery``, or ``policy``: when bytes go on, by a name of ``docs/virtual-time.md``.
 
         ``max_payload``: bytes, usually a page of 4 or 8 KB; by default what ``policy`` says.
+
+        ``delay``: how long a packet propagates between two nodes, such as ``"40ms"``.
 
         ``way``: how payloads cross between hosts and NICs, one of docs/ways.md.
 
@@ -522,7 +525,7 @@ class Cluster(Programs[Endpoint]):
             node_count(nodes)
         given = None if topology is None else checked_topology(topology)
         self._check_room(nodes if given is None else given.nodes, nodes)
-        self.topology = crossbar(nodes) if given is None else given
+        self.topology = checked_topology(crossbar(nodes) if given is None else given, delay)
         priced = _platforms(platform, self.topology.nodes)
         self.way = way_named(way)
         cuts_through = self.delivery.policy == Policy.CUT_THROUGH

@@ -459,7 +459,7 @@ def unclaimed_messages(machine: Machine, running: Callable[[int], bool]) -> list
     Each line says of how many, and why nobody receives them.
     """
     said = []
-    for node, endpoint in enumerate(machine.endpoints):
+    for node, endpoint in enumerate(machine.endpoints[: len(machine.arrivals)]):
         record = machine.nodes[node]
         has_any = int(record["last_process"]) > int(record["first_process"])
         # A host without programs empties its ring all the same.

@@ -104,6 +104,10 @@ Scheduler = Annotated[
     ),
 ]
 
+Delay = Annotated[
+    Text,
+    Option("TIME", "How long a packet propagates between two nodes, such as 40ms. Default: 0."),
+]
 Timeline = Annotated[
     str | Path | None,
     Option(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from nicscope.library.command import (
     Assignments,
     Bytes,
+    Delay,
     Option,
     Text,
     Values,
@@ -251,11 +252,23 @@ Designs = Annotated[
     Values,
     designs("Design of the NICs; may be repeated to compare. Default: rnic, an RDMA NIC of today."),
 ]
+QpTimeout = Annotated[
+    int,
+    Option(
+        "N",
+        "Retry timeout of the queue pairs: 4.096 us times 2 to the power N; 0 waits for ever.",
+        least=0,
+    ),
+]
+RetryCount = Annotated[
+    int, Option("N", "How often a queue pair retransmits before it gives up.", least=0)
+]
 OnPlatform = Annotated[Any, platform_option("Platform with the costs. Default: the design's own.")]
 
 
 @command(
     "nicscope verbs bw",
+    "nicscope verbs bw --size 4096 --iters 200 --tx-depth 64 --delay 1ms",
     "nicscope verbs bw --op read --size 64..4096 --qps 4 --tx-depth 8 --design utlb --design "
     "vmmc-interrupt",
     words="verbs bw",
@@ -279,6 +292,9 @@ def verbs_bandwidth(
         ),
     ] = 16,
     inline: Inline = 0,
+    delay: Delay = None,
+    qp_timeout: QpTimeout = 14,
+    retry_count: RetryCount = 7,
     design: Designs = None,
     platform: OnPlatform = None,
 ) -> ShownBandwidths:
@@ -292,6 +308,9 @@ def verbs_bandwidth(
         pairs=qps,
         depth=tx_depth,
         inline=inline,
+        delay=delay,
+        timeout=qp_timeout,
+        retry_count=retry_count,
         designs=design or [None],
         platform=platform,
     )
@@ -305,6 +324,7 @@ def verbs_bandwidth(
 
 @command(
     "nicscope verbs lat",
+    "nicscope verbs lat --op write --size 64 --iters 10 --delay 40ms --qp-timeout 15",
     "nicscope verbs lat --op atomic --design utlb --design via-static --json",
     words="verbs lat",
     out="Folder for results.json, two tables and a figure.",
@@ -324,6 +344,9 @@ def verbs_latency(
     size: Sizes = None,
     iters: Annotated[int, Option("N", "Messages, sent one after another.", least=2)] = 100,
     inline: Inline = 0,
+    delay: Delay = None,
+    qp_timeout: QpTimeout = 14,
+    retry_count: RetryCount = 7,
     design: Designs = None,
     platform: OnPlatform = None,
 ) -> ShownVerbsLatencies:
@@ -335,6 +358,9 @@ def verbs_latency(
         sizes=size,
         iterations=iters,
         inline=inline,
+        delay=delay,
+        timeout=qp_timeout,
+        retry_count=retry_count,
         designs=design or [None],
         platform=platform,
     )

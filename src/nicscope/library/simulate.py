@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from nicscope.errors import SimulationError, StudyError
 from nicscope.library.command import (
     Assignments,
+    Delay,
     Option,
     Text,
     Timeline,
@@ -168,6 +169,7 @@ def _share(help: str) -> Option:  # noqa: A002 - what it is everywhere here
     "nicscope verbs run --loss 0.01 --seed 3 tests/run_tests.py -v -k test_mr",
     "nicscope verbs run --timeline pingpong.html pingpong.py",
     'nicscope verbs run --node 0 server.py --node 1 "client.py 10.0.0.1"',
+    'nicscope verbs run --delay 40ms --node 0 server.py --node 1 "client.py 10.0.0.1"',
     words="verbs run",
     out="Folder for results.json and three tables.",
 )
@@ -223,6 +225,7 @@ def run_verbs(
         Text,
         Option("crossbar|pair|trunk", "Topology of several nodes. Default: crossbar."),
     ] = None,
+    delay: Delay = None,
     timeline: Timeline = None,
     assignments: Assignments = None,
     **_settings: One,
@@ -253,12 +256,17 @@ def run_verbs(
             "corruption": corruption,
         },
         topology=CROSSBAR if topology is None else topology,
+        delay=delay,
         keep_log=0 if timeline is None else MOST_RECORDS,
     )
     if (program is None) == (nodes is None):
         raise StudyError("give one program, or one for each node (nodes=...)")
     if nodes is None and topology is not None:
         raise StudyError(f"topology {topology!r} is of several nodes; give the program of each")
+    if nodes is None and delay is not None:
+        raise StudyError(
+            f"--delay {delay}: it is between nodes; give the program of each (--node 0 ...)"
+        )
     if nodes is not None:
         from nicscope.studies.verbs_programs import programs_of, run_on_nodes
 

@@ -94,6 +94,7 @@ def workers_for(
     "nicscope replay mine.parquet --design utlb --set entries=1024 --json",
     "nicscope replay mine.parquet --design utlb --design mini --out results",
     "nicscope replay kv.parquet --design rnic --registered 200GiB --page-size 2MiB",
+    "nicscope replay mine.parquet --design rnic --contexts 512 --work-requests 1024",
     "nicscope replay folder --design utlb --workers 8",
     "nicscope replay conversation.jsonl --model llama-3-70b --tp 8 --design rnic --page-size 2MiB",
     out="Folder for results.json, tables and figures.",
@@ -142,6 +143,19 @@ def replay(
             "Show the counts of RDMA NICs under the names of this tool, too.",
         ),
     ] = None,
+    contexts: Annotated[
+        int | None,
+        Option("N", "RDMA NICs: contexts of queue pairs that a NIC keeps; count their misses."),
+    ] = None,
+    work_requests: Annotated[
+        int | None, Option("N", "Likewise work requests that it keeps, once fetched.")
+    ] = None,
+    tx_depth: Annotated[
+        int | None, Option("N", "Outstanding requests of each connection. Default: 16.")
+    ] = None,
+    context_replacement: Annotated[
+        Text, Option("lru|random", "What leaves for another context or work request.")
+    ] = "lru",
     kinds: Kinds = True,
     workers: Workers = None,
     scheduler: Scheduler = None,
@@ -152,12 +166,14 @@ def replay(
     Without a platform these are counts; with one, also their time.  NIC and host memory are told.
     """
     from nicscope.reports.comparison import ReplayReport
+    from nicscope.studies.connection_replay import sizes_of
     from nicscope.studies.replaying import choose_subjects, compare, tool_named
 
     given = {"registered": registered, "page_size": page_size}
     overrides = [*assignments, *(f"{name}={text}" for name, text in given.items() if text)]
     subjects = choose_subjects(designs, platform, overrides)
     tool = None if counters is None else tool_named(counters, [one.design for one in subjects])
+    sizes = sizes_of(contexts, work_requests, tx_depth, context_replacement)
     requests = open_trace(trace)
     with (
         workers_for([requests], workers, scheduler) as hired,
@@ -173,6 +189,7 @@ def replay(
                 watch=watch,
                 tool=tool,
                 workers=hired,
+                sizes=sizes,
             )
         )
 

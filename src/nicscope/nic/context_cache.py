@@ -80,6 +80,15 @@ def bring(kept, key):
 
 
 @step
+def look_up(kept, key):
+    """Whether ``key`` is there; one that is not is brought."""
+    if is_resident(kept, key):
+        return True
+    bring(kept, key)
+    return False
+
+
+@step
 def leave(kept, key):
     """Remove ``key``, if it is there: it will not be asked for again."""
     slot = kept.slot_of[key]

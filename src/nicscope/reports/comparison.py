@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from nicscope.reports.printing import Printed
+    from nicscope.studies.connection_replay import ConnectionCounts
     from nicscope.studies.pricing import Denominator
     from nicscope.studies.replaying import Comparison, Counter, Priced, Tool
 
@@ -132,6 +133,41 @@ def _tables_of(priced: Priced) -> list[_Table]:
         )
         for table, called in (("mtt", "pages"), ("mpt", "regions"))
     ]
+
+
+def connection_rows(found: ConnectionCounts) -> Rows:
+    """What an RDMA NIC looked up of its connections, and how often it had not kept it."""
+    total = found.total
+    return rows_of(
+        "What the NIC keeps of connections",
+        [
+            ("contexts", "context", found.contexts),
+            ("work requests", "work_request", found.work_requests),
+        ],
+        {
+            "kept": lambda row: row[0],
+            "at most": lambda row: whole(row[2]),
+            "lookups": lambda row: whole(total[f"{row[1]}_lookups"]),
+            "hits": lambda row: whole(total[f"{row[1]}_lookups"] - total[f"{row[1]}_misses"]),
+            "misses": lambda row: whole(total[f"{row[1]}_misses"]),
+        },
+        words=("kept",),
+    )
+
+
+def connection_notes(found: ConnectionCounts) -> list[str]:
+    """What a connection is here, and requests of which the trace does not say theirs."""
+    total = found.total
+    lines = [
+        f"{in_words(total['connections'], 'connection')} ({found.rule}), each with up to "
+        f"{in_words(found.outstanding, 'outstanding request')}; replacement is {found.replacement}"
+    ]
+    if total["unknown_connections"]:
+        lines.append(
+            f"{in_words(total['unknown_connections'], 'request')} without a connection, left out "
+            "of contexts and work requests"
+        )
+    return lines
 
 
 def registered_notes(comparison: Comparison) -> list[str]:
@@ -467,6 +503,8 @@ class ReplayReport(Report):
         levels = level_rows(found)
         if levels is not None:
             yield levels
+        if found.connections is not None:
+            yield connection_rows(found.connections)
         if found.tool is not None:
             counters = self._counters(found.tool)
             if counters:
@@ -475,6 +513,8 @@ class ReplayReport(Report):
         if len(found.priced) == 1 and found.priced[0].cost.components:
             yield component_rows(found.priced[0])
         lines = [*notes(found), *registered_notes(found), *registration_notes(found)]
+        if found.connections is not None:
+            lines += connection_notes(found.connections)
         if lines:
             yield ""
         for line in lines:
@@ -506,6 +546,14 @@ class ReplayReport(Report):
             for part in priced.cost.components
         ]
         yield "components", tidy(COMPONENTS, parts)
+        if self.found.connections is not None:
+            rows = (
+                (node["node"], name, value)
+                for node in self.found.connections.nodes
+                for name, value in node.items()
+                if name != "node"
+            )
+            yield "connections", tidy({"node": "int32", "count": "string", "value": "int64"}, rows)
 
 
 def _row(priced: Priced) -> dict[str, Any]:

@@ -357,11 +357,13 @@ class ShownVerbsLatencies(Report):
         told = []
         for design, rows in _by_design(self.found.rows):
             least = min(rows, key=lambda one: one.payload_bytes)
-            most = max(PARTS, key=lambda name: least.us(*PARTS[name]))
+            times = {name: least.us(*parts) for name, parts in PARTS.items()}
+            times["propagation"] = least.propagation_ns / NS_PER_US
+            most = max(times, key=lambda name: times[name])
             told.append(
                 f"On {design} an operation {self.found.operation!r} of {_bytes(least)} bytes takes "
                 f"{_us(least.typical)} us, typically; most of the mean is "
-                f"{SAID.get(most, most)}, {least.us(*PARTS[most]):.2f} us."
+                f"{SAID.get(most, most)}, {times[most]:,.2f} us."
             )
         return told
 
@@ -387,7 +389,8 @@ class ShownVerbsLatencies(Report):
         parts = (
             (one.design, one.platform, one.payload_bytes, part, ns)
             for one in self.found.rows
-            for part, ns in one.parts_ns.items()
+            for part, ns in [*one.parts_ns.items(), ("propagation", one.propagation_ns)]
+            if ns or part != "propagation"
         )
         yield "parts", tidy(kinds, parts)
 
@@ -400,7 +403,8 @@ def _by_design(rows: Iterable[Any]) -> Iterator[tuple[str, list[Any]]]:
 def _headed(found: Measured, what: str) -> Iterator[Printed]:
     pairs = "1 queue pair" if found.queue_pairs == 1 else f"{found.queue_pairs:,} queue pairs"
     inline = f", inline up to {byte_size(found.inline_bytes)}" if found.inline_bytes else ""
-    yield heading(f"RC {found.operation} {what}: {pairs}{inline}")
+    delay = f", {found.delay} each way" if found.has_delay else ""
+    yield heading(f"RC {found.operation} {what}: {pairs}{inline}{delay}")
     yield ""
 
 
@@ -467,10 +471,14 @@ def latency_rows(design: str, rows: list[Latencies]) -> Rows:
 def part_rows(rows: list[Latencies]) -> Rows:
     """The breakdown of the mean message's time, in us."""
     shown = {name: parts for name, parts in PARTS.items() if any(one.us(*parts) for one in rows)}
+    columns: dict[str, Callable[[Latencies], str]] = {"bytes": _bytes}
+    columns |= {name: partial(_in, parts=each) for name, each in shown.items()}
+    if any(one.propagation_ns for one in rows):
+        columns["propagation"] = lambda one: _us(one.propagation_ns)
     return rows_of(
         "Where the us of the mean message went",
         rows,
-        {"bytes": _bytes} | {name: partial(_in, parts=each) for name, each in shown.items()},
+        columns,
         least=("waiting",),
     )
 
@@ -479,8 +487,11 @@ def _in(one: Latencies, parts: tuple[Part, ...]) -> str:
     return f"{one.us(*parts):,.2f}"
 
 
-def bill_rows(rows: Iterable[Bandwidth | Latencies]) -> Rows:
-    """The total cost of translation for each design and size."""
+def bill_rows(rows: list[Any]) -> Rows:
+    """The total cost of translation for each design and size; packets retransmitted, if any."""
+    again = {}
+    if any(one.costs.retransmitted for one in rows):
+        again["retransmitted"] = lambda one: whole(one.costs.retransmitted)
     return rows_of(
         "Translations",
         rows,
@@ -493,6 +504,7 @@ def bill_rows(rows: Iterable[Bandwidth | Latencies]) -> Rows:
             "pins": lambda one: whole(one.costs.pins),
             "unpins": lambda one: whole(one.costs.unpins),
             "interrupts": lambda one: whole(one.costs.interrupts),
+            **again,
         },
         words=("design",),
         key=2,

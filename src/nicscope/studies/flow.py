@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -17,13 +15,13 @@ from nicscope.config.platform import (
     TIME_UNITS,
     delivery_costs,
     load_platform,
-    whole_ps,
 )
 from nicscope.config.quantities import read_bytes
 from nicscope.drivers.simulate.observe import Engine, RunLog
 from nicscope.drivers.simulate.processor import OtherMaster
 from nicscope.drivers.simulate.script import Run, simulate_script
 from nicscope.errors import DesignError, PlatformError, SimulationError, did_you_mean
+from nicscope.interfaces.arguments import read_time
 from nicscope.interfaces.run_report import ACTIONS, WAY
 from nicscope.interfaces.run_timeline import Drawn, document
 from nicscope.studies.flow_parts import (
@@ -55,7 +53,6 @@ MOST_MESSAGES = 1 << 20
 LARGEST = 1 << 24  # bytes of a payload: what a record of the firmware's log holds, not included
 LONGEST_GAP_PS = 10**12
 PS_PER_DAY = 86_400 * 10**12
-_NUMBER = re.compile(r"([+-]?[0-9]+(?:\.[0-9]+)?) *([A-Za-z/]*)")
 
 
 class FlowQuestion(msgspec.Struct, frozen=True, kw_only=True):
@@ -227,7 +224,7 @@ def _masters(text: str, nodes: int) -> tuple[OtherMaster, ...]:
             "every how long another master has each host's bus"
         )
     where = f"--bus-master {text}"
-    held, every = (_time(where, part, TIME_UNITS, "8us/20us") for part in (hold, period))
+    held, every = (read_time(where, part, TIME_UNITS, "8us/20us") for part in (hold, period))
     masters = tuple(OtherMaster(node, held, every) for node in range(nodes))
     for each in masters:
         each.check(nodes)
@@ -248,7 +245,7 @@ def _byte_count(option: str, text: str, least: int) -> int:
 
 
 def _gap(text: str) -> int:
-    ps = _time("--gap", text, TIME_UNITS, "130us")
+    ps = read_time("--gap", text, TIME_UNITS, "130us")
     if not 0 <= ps <= LONGEST_GAP_PS:
         raise SimulationError(f"--gap must be from 0 to 1 s, got {text}")
     return ps
@@ -265,22 +262,10 @@ def _override(text: str) -> tuple[str, int]:
         )
     by_byte = name.endswith("per_byte")
     units: Mapping[str, int] = PER_BYTE_UNITS if by_byte else TIME_UNITS
-    ps = _time(f"--set {text}", value, units, "6.25ns/B" if by_byte else "2us")
+    ps = read_time(f"--set {text}", value, units, "6.25ns/B" if by_byte else "2us")
     if not 0 <= ps <= LONGEST_PS:
         raise PlatformError(f"--set {text}: must be from 0 to {LONGEST_PS} ps")
     return name, ps
-
-
-def _time(where: str, text: str, units: Mapping[str, int], example: str) -> int:
-    split = _NUMBER.fullmatch(text.strip())
-    if not split or split[2] not in units:
-        raise SimulationError(
-            f"{where}: must be a number and a unit ({', '.join(units)}), such as {example}"
-        )
-    ps = whole_ps(Decimal(split[1]), units[split[2]])
-    if ps is None:
-        raise SimulationError(f"{where}: {split[0]} is not a whole number of picoseconds")
-    return ps
 
 
 # A record of the firmware's log as it is packed (Trapeze, 3.2, names the five fields, not their

@@ -11,6 +11,7 @@ from nicscope.config.costs import Evidence
 from nicscope.config.design import PARTS, Scheme, design_names, load_design, with_settings
 from nicscope.config.platform import Platform, in_us, load_platform
 from nicscope.errors import DesignError, did_you_mean
+from nicscope.studies.connection_replay import ConnectionCounts, connection_counts
 from nicscope.studies.pricing import Cost, Denominator, denominator_of, price
 from nicscope.studies.sources import ShareDone, extent_of, repeat
 from nicscope.studies.workers import Nodes
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from nicscope.config.design import Design
     from nicscope.drivers.replay import ReplayResult
+    from nicscope.drivers.replay.connections import Sizes
     from nicscope.drivers.replay.engine import NodeResult
     from nicscope.studies.workers import Workers
     from nicscope.traces.folders import Share
@@ -176,6 +178,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     kinds: bool
     registrations: int = 0  # rows of the trace that register memory or give it back
     tool: Tool | None = None  # under whose names counters are shown too
+    connections: ConnectionCounts | None = None  # of an RDMA NIC, if they were asked for
 
     @property
     def denominator(self) -> Denominator:
@@ -203,7 +206,13 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
             "nic_memory_bytes": result.nic_memory_bytes,
             "repeat": self.repeat | {"seed": result.design.seed},
             **({} if self.tool is None else {"counters": self._counters(self.tool, result)}),
+            **self._of_connections(result.design),
         }
+
+    def _of_connections(self, design: Design) -> dict[str, Any]:
+        if self.connections is None or design.scheme is not Scheme.RNIC:
+            return {}
+        return {"connections": self.connections.to_json()}
 
     def _counters(self, tool: Tool, result: ReplayResult) -> dict[str, int]:
         found = counters_of(tool, [(result.design, result.total)])
@@ -263,16 +272,25 @@ def compare(
     watch: Callable[[int, int], None] | None = None,
     workers: Workers | None = None,
     tool: Tool | None = None,
+    sizes: Sizes | None = None,
 ) -> Comparison:
     """Replay ``trace`` through each of ``subjects``; reports rows done to ``watch``.
 
     The nodes of a folder of files are shared out among ``workers``, if there are any.  Without
     ``kinds`` capacity and conflict misses are not told apart, which is faster.  ``overrides`` and
     ``command`` are passed on, for whoever wants to do it again; ``tool`` says by whose names RDMA
-    NICs' counters are shown as well.
+    NICs' counters are shown as well; with ``sizes`` their contexts and work requests are counted.
     Errors: ``TraceError`` at the first row that the schema does not allow.
     """
     designs, page_size = [subject.design for subject in subjects], trace.metadata.page_size
+    connections = None
+    if sizes is not None:
+        if all(design.scheme is not Scheme.RNIC for design in designs):
+            raise DesignError(
+                "--contexts: they are of RDMA NICs, and no design here is of scheme rnic; add "
+                "--design rnic"
+            )
+        connections = connection_counts(trace, sizes)
     with placed(trace):
         results = replay_nodes(trace, workers, designs, kinds, page_size, watch)
     priced = [
@@ -286,6 +304,7 @@ def compare(
         repeat=repeat(command) | {"overrides": list(overrides)},
         kinds=kinds,
         tool=tool,
+        connections=connections,
     )
 
 

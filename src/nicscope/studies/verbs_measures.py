@@ -33,7 +33,7 @@ SHARES = ("cpu_share", "nic_share", "bus_share", "link_share")
 COUNTS = ("pins", "unpins", "interrupts", "checks")
 
 
-class Costs(msgspec.Struct, frozen=True, kw_only=True):
+class Costs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The costs of part of a run."""
 
     virtual_ns: int
@@ -44,6 +44,7 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
     unpins: int
     interrupts: int
     checks: int  # pages that the library looked at before it posted or registered
+    retransmitted: int = 0  # packets that were not acknowledged in time
 
     @property
     def missed_percent(self) -> float:
@@ -77,6 +78,7 @@ def costs_so_far(worlds: Sequence[World]) -> Costs:
             for name in SHARES
         },
         lookups=sum(bill.lookups for bill in bills),
+        retransmitted=sum(node.sent.again or 0 for node in report.nodes),
         ni_misses=sum(bill.misses for bill in bills),
         **{name: sum(getattr(node, name) or 0 for node in report.nodes) for name in COUNTS},
     )
@@ -105,7 +107,7 @@ class End:
     """One end: a protection domain, a registered buffer, two completion queues and queue pairs."""
 
     def __init__(self, world: World, question: Question, size: int) -> None:
-        self.size, self.operation = size, question.operation
+        self.size, self.operation, self.question = size, question.operation, question
         self.room = -(-size // PAGE) * PAGE  # of a pair: no page is two pairs'
         self.context = Context(name=world.name)
         self.pd = PD(self.context)
@@ -142,7 +144,8 @@ class End:
             attr.ah_attr = AHAttr(is_global=1, gr=route, port_num=1)
             attr.dest_qp_num = peer.pairs[number].qp_num
             attr.qp_access_flags = self.rights
-            attr.min_rnr_timer, attr.timeout, attr.retry_cnt, attr.rnr_retry = 12, 14, 7, 7
+            attr.min_rnr_timer, attr.rnr_retry = 12, 7
+            attr.timeout, attr.retry_cnt = self.question.timeout, self.question.retry_count
             attr.max_rd_atomic = attr.max_dest_rd_atomic = AT_ONCE
             qp.to_rts(attr)
             target = peer.mr.rkey, peer.mr.buf + number * peer.room
@@ -207,6 +210,10 @@ MOST_PAIRS = 128
 MOST_DEPTH = 1 << 12
 MOST_COUNT = 10**6
 MOST_INLINE = 512
+NO_DELAY = "0us"
+TIMEOUT = 14  # as perftest's --qp-timeout: 67 ms
+MOST_TIMEOUT = 31  # that five bits can say (InfiniBand Architecture, 11.2.5)
+RETRY_COUNT = 7  # the most that three bits can say
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,6 +225,9 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     pairs: int = 1
     depth: int = 1  # requests of a queue pair that may be outstanding
     inline: int = 0  # messages of up to so many bytes go with the request
+    delay: str = NO_DELAY  # of a packet between the two nodes
+    timeout: int = TIMEOUT  # 4.096 us times 2 to this power without an acknowledgement; 0: for ever
+    retry_count: int = RETRY_COUNT  # how often unacknowledged packets are retransmitted
     designs: Sequence[Any] = (None,)  # names, files or designs; None: the device's own
     platform: Any = None
     seed: int = 0
@@ -235,6 +245,9 @@ def ask(
     pairs: int = 1,
     depth: int = 1,
     inline: int = 0,
+    delay: str | None = None,
+    timeout: int = TIMEOUT,
+    retry_count: int = RETRY_COUNT,
     designs: Sequence[Any] = (None,),
     platform: Any = None,
     most_sizes: str = "64..65536",
@@ -253,6 +266,8 @@ def ask(
         ("--qps", pairs, 1, MOST_PAIRS),
         ("--tx-depth", depth, 1, MOST_DEPTH),
         ("--inline", inline, 0, MOST_INLINE),
+        ("--qp-timeout", timeout, 0, MOST_TIMEOUT),
+        ("--retry-count", retry_count, 0, RETRY_COUNT),
     ):
         if not least <= value <= most:
             raise StudyError(f"{option} must be from {least} to {most:,}, got {value:,}")
@@ -265,6 +280,9 @@ def ask(
         pairs=pairs,
         depth=depth,
         inline=inline,
+        delay=NO_DELAY if delay is None else delay,
+        timeout=timeout,
+        retry_count=retry_count,
         designs=designs,
         platform=platform,
     )
@@ -350,7 +368,7 @@ OF_RECEIVER = (Engine.NET_RCV, Engine.HOST_RCV, Engine.HOST_READ, Engine.REPORT)
 TASKS_OF_RECEIVER = (Task.POST_CONTROL, Task.POST_PAYLOAD, Task.HOST_RCV, Task.COMPLETE)
 
 
-class Latencies(msgspec.Struct, frozen=True, kw_only=True):
+class Latencies(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The latencies (ns) at one size on one design."""
 
     design: str
@@ -367,6 +385,7 @@ class Latencies(msgspec.Struct, frozen=True, kw_only=True):
     taken_apart: int  # messages that ``parts_ns`` is the mean of
     parts_ns: dict[str, float]  # by the name of the ``Part``, in lower case
     costs: Costs
+    propagation_ns: float = 0  # of a message, on the way there and, until it completes, back
 
     def us(self, *parts: Part) -> float:
         """The mean microseconds of a message in these parts."""
@@ -393,6 +412,18 @@ def latencies(
     apart = _message_parts(device, messages)
     taken = np.array([one.seen - one.begun for one in messages]) / NS_PER_US  # ps to ns
     in_order = np.sort(taken)
+    parts_ns = {
+        part.name.lower(): sum(one[part] for one in apart) / max(len(apart), 1) / NS_PER_US
+        for part in Part
+    }
+    ways = 1 if sends else 2  # that a message's packets go, one after the other: there, and back
+    delay_ps = device.fabric.topology.delay_ps
+    propagation_ns: float = 0  # as it is by default, and then not told
+    if delay_ps:
+        propagation_ns = ways * delay_ps / NS_PER_US
+    if delay_ps and apart:
+        propagation_ns = min(propagation_ns, parts_ns["wait"])
+        parts_ns["wait"] -= propagation_ns
     return Latencies(
         design=device.design_name,
         platform=device.fabric.platform.name,
@@ -406,10 +437,8 @@ def latencies(
         p99=percentile(in_order, 0.99),
         p99_9=percentile(in_order, 0.999),
         taken_apart=len(apart),
-        parts_ns={
-            part.name.lower(): sum(one[part] for one in apart) / max(len(apart), 1) / NS_PER_US
-            for part in Part
-        },
+        parts_ns=parts_ns,
+        propagation_ns=propagation_ns,
         costs=after.since(before),
     )
 
@@ -477,16 +506,24 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Measured(msgspec.Struct, frozen=True, kw_only=True):
+class Measured(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The common fields of both kinds of results."""
 
     operation: str
     queue_pairs: int
     depth: int
     inline_bytes: int
+    delay: str = NO_DELAY  # of a packet between the nodes
+    qp_timeout: int = TIMEOUT
+    retry_count: int = RETRY_COUNT
     nodes: int
     evidence: dict[str, dict[str, int]]  # by platform: how many of its costs, by class
     repeat: dict[str, Any]
+
+    @property
+    def has_delay(self) -> bool:
+        """Whether packets propagate for a time between the nodes."""
+        return self.delay != NO_DELAY
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -550,6 +587,9 @@ def _measured(
         "queue_pairs": question.pairs,
         "depth": min(question.depth, question.iterations),
         "inline_bytes": question.inline,
+        "delay": question.delay,
+        "qp_timeout": question.timeout,
+        "retry_count": question.retry_count,
         "nodes": NODES,
         "evidence": evidence,
         "repeat": repeat(command),
@@ -574,6 +614,7 @@ def _fabric(question: Question, design: Any, keep_log: int) -> Fabric:
         question.platform,
         faults=Faults(seed=question.seed),
         nodes=NODES,
+        delay=question.delay,
         one_program=True,
         keep_log=keep_log,
     )

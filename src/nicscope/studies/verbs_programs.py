@@ -258,6 +258,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     faults: dict[str, Any] = {}  # shares of packets, by what befalls them
     topology: str = CROSSBAR  # of several nodes
+    delay: str | None = None  # of a packet between two of them
     keep_log: int = 0  # records of what every engine did, of all designs
 
     @property
@@ -419,6 +420,7 @@ def run_on_nodes(programs: Sequence[NodeProgram], wanted: Wanted) -> VerbsRuns:
             wanted.platform,
             faults=faults,
             topology=topology,
+            delay=wanted.delay,
             keep_log=wanted.log_of_each,
         )
         for design in wanted.designs

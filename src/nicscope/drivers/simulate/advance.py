@@ -51,6 +51,7 @@ from nicscope.drivers.simulate.records import (
     TIMER,
     WATCHDOG,
 )
+from nicscope.drivers.simulate.wire import is_far_end, leaves_by_wire, node_behind
 from nicscope.fabric.paths import NOBODY
 from nicscope.kernel.decorators import kernel, step
 from nicscope.kernel.entry import bound, portion
@@ -85,7 +86,7 @@ def advance(machine, begun, most):
     later than ``tally.until`` is fired.  Call this through ``bound``.
     """
     tally = machine.tally[0]
-    looks = machine.nodes.size
+    looks = machine.wire.summary[0].nodes
     if tally.wants == 0:
         tally.ended = 0
         if begun >= 0:
@@ -160,8 +161,12 @@ def _fire(machine, n, kind, now):
         else:
             ended = True
     elif kind in (LINK, WATCHDOG):
-        peer = sending(machine, n).destination  # an event of a flow belongs to both ends
-        changed = _fire_link(machine, n, kind, now)
+        if leaves_by_wire(machine, n):
+            changed = _fire_link(machine, n, kind, now)  # which is not felt at the other end
+        else:
+            peer = sending(machine, n).destination  # an event of a flow belongs to both ends
+            changed = _fire_link(machine, n, kind, now)
+            n = node_behind(machine, n)
     elif kind == TIMER:
         end_timer(machine, n, now)
     elif kind in (SEND_READY, RECEIVE_READY):
@@ -210,7 +215,8 @@ def _resume_node(machine, n, peer, now, changed):
         changed |= RATES
     source = machine.nodes[n].source
     if source != NOBODY and start_if_receive_posted(machine, source, now):
-        peer = source
+        if not is_far_end(machine, source):
+            peer = source
         changed |= RATES
     if changed & RATES:
         retime_pci(machine, n, now)

@@ -30,6 +30,7 @@ from nicscope.drivers.simulate.records import (
 )
 from nicscope.drivers.simulate.store import PLACE, Store, new_store, store_shapes
 from nicscope.drivers.simulate.traced.state import Traced, no_traced
+from nicscope.drivers.simulate.wire import new_wire
 from nicscope.fabric.paths import NOBODY, new_paths
 from nicscope.kernel.distant import link, new_calls
 from nicscope.kernel.records import records
@@ -88,14 +89,15 @@ def new_machine(
     follow a program trace.
     """
     n = topology.nodes
+    senders = 2 * n if topology.delay_ps else n
     machine = Machine(
         tally=records(1, TALLY),
-        agenda=new_agenda(n * KINDS),
-        costs=records(n, COSTS),
-        nodes=records(n, NODE),
-        endpoints=records(n, ENDPOINT),
+        agenda=new_agenda(senders * KINDS),
+        costs=records(senders, COSTS),
+        nodes=records(senders, NODE),
+        endpoints=records(senders, ENDPOINT),
         pci_flows=records(n, FLOW),
-        link_flows=records(n, FLOW),
+        link_flows=records(senders, FLOW),
         copy_flows=records(n, FLOW),
         sends=records((n, delivery.send_ring), PACKET),
         arrivals=records((n, delivery.receive_ring), PACKET),
@@ -119,12 +121,13 @@ def new_machine(
         store=store,
         ports=no_ports(n, faults, topology.links) if ports is None else ports,
         bus=no_bus() if bus is None else bus,
+        wire=new_wire(n, topology.delay_ps, store.send_buffers.shape[2]),
         calls=new_calls(len(FUNCTIONS)),
     )
     for name in DELIVERY_COSTS:
-        machine.costs[name] = [each[name] for each in costs]
+        machine.costs[name][:n] = [each[name] for each in costs]
     for name in CELL_WORDS:
-        machine.costs[name] = [each.get(name, 0) for each in costs]
+        machine.costs[name][:n] = [each.get(name, 0) for each in costs]
     machine.endpoints["policy"] = int(delivery.policy)
     for name in _CONFIGURED:
         machine.endpoints[name] = int(getattr(delivery, name))
@@ -147,8 +150,8 @@ def new_machine(
     machine.ports.rules["fetches"] = np.isin(machine.bus.rules["way"], FETCHING).any()
     machine.ports.rules["maps"] &= topology.leads is not None
     places = np.arange(n)
-    machine.nodes["first_process"] = np.searchsorted(hosts, places, side="left")
-    machine.nodes["last_process"] = np.searchsorted(hosts, places, side="right")
+    machine.nodes["first_process"][:n] = np.searchsorted(hosts, places, side="left")
+    machine.nodes["last_process"][:n] = np.searchsorted(hosts, places, side="right")
     return machine
 
 

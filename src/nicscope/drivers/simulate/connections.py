@@ -10,7 +10,7 @@ from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import Agenda, earliest, new_agenda, put
 from nicscope.kernel.decorators import kernel, step
 from nicscope.kernel.records import records
-from nicscope.nic.context_cache import Residents, bring, is_resident, leave, new_residents
+from nicscope.nic.context_cache import Residents, bring, leave, look_up, new_residents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -356,9 +356,8 @@ def _send(traffic, operation, now):
 def _context(traffic, pair):
     """Looks up the context of a queue pair; how long a fetch of it blocks the NIC."""
     traffic.counts[0].context_lookups += 1
-    if is_resident(traffic.contexts, pair):
+    if look_up(traffic.contexts, pair):
         return np.int64(0)
-    bring(traffic.contexts, pair)
     traffic.counts[0].context_misses += 1
     traffic.counts[0].contexts_ps += traffic.costs[0].context_ps
     return np.int64(traffic.costs[0].context_ps)
@@ -367,9 +366,8 @@ def _context(traffic, pair):
 @step
 def _request(traffic, operation):
     """Looks up a work request; how long fetching it again blocks the NIC."""
-    if is_resident(traffic.requests, operation):
+    if look_up(traffic.requests, operation):
         return np.int64(0)
-    bring(traffic.requests, operation)
     traffic.counts[0].work_request_misses += 1
     traffic.counts[0].refetching_ps += traffic.costs[0].fetch_ps
     return np.int64(traffic.costs[0].fetch_ps)

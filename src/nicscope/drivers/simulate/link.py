@@ -25,6 +25,15 @@ from nicscope.drivers.simulate.records import (
     WATCHDOG,
 )
 from nicscope.drivers.simulate.store import carry, copy_control, has_bytes
+from nicscope.drivers.simulate.wire import (
+    arriving_flight,
+    begin_payload_arrival,
+    end_arrival,
+    enter_wire,
+    is_far_end,
+    leaves_by_wire,
+    want_flight,
+)
 from nicscope.fabric.faults import CORRUPTED, LOST, fate, is_dead
 from nicscope.fabric.paths import (
     NOBODY,
@@ -36,9 +45,9 @@ from nicscope.fabric.paths import (
     path_to,
     release,
 )
-from nicscope.kernel.decorators import routine, step
+from nicscope.kernel.decorators import copy_bytes, routine, step
 from nicscope.nic.aal5 import framing_of
-from nicscope.nic.delivery import CONTROL, NOTHING, PAYLOAD, place_in
+from nicscope.nic.delivery import CONTROL, CONTROL_BYTES, NOTHING, PAYLOAD, place_in
 from nicscope.nic.ports.cells import bytes_of_header, pdu_bytes
 from nicscope.nic.transfers import accept_header, end_transmission
 
@@ -53,8 +62,9 @@ def is_cut_off(machine, s, d, now):
         return True
     if s == d:
         return False  # it goes over no link
-    for place in range(path_length(machine.paths, s)):  # that the packet is on
-        if is_dead(deaths.links, link_of(machine.paths, s, place), now):
+    carrier = machine.nodes[d].source  # itself, or the far end of its wire
+    for place in range(path_length(machine.paths, carrier)):  # that the packet is on
+        if is_dead(deaths.links, link_of(machine.paths, carrier, place), now):
             return True
     return False
 
@@ -90,6 +100,8 @@ def place_sending(machine, s):
 @step
 def sending(machine, s):
     """The packet that netTx of ``s`` is about."""
+    if is_far_end(machine, s):
+        return machine.wire.packets[arriving_flight(machine, s)]
     return machine.sends[s, place_sending(machine, s)]
 
 
@@ -164,6 +176,8 @@ def begin_link(machine, s, now, control, byte_count):
     node = machine.nodes[s]
     if control == 1 and needs_path(machine.paths, s, sending(machine, s).destination):
         machine.tally[0].wants |= PATHS
+    if control == 1 and leaves_by_wire(machine, s):
+        want_flight(machine)
     node.link = STARTING
     node.link_control = control
     node.link_bytes = byte_count
@@ -184,7 +198,7 @@ def end_link_stage(machine, s, now):
         node.link = QUEUED
         _take_links(machine, s, now)
         return
-    if node.link == HEADING:
+    if node.link == HEADING and not leaves_by_wire(machine, s):
         machine.nodes[sending(machine, s).destination].source = s
     node.link = STALLED
 
@@ -211,13 +225,17 @@ def watch_path(machine, s, now):
 
 @step
 def start_if_receive_posted(machine, s, now):
-    """Starts a stalled transfer if its receiver has posted a receive; whether it has."""
+    """Starts a stalled transfer if its receiver has posted a receive; whether it has.
+
+    A wire takes what comes.
+    """
     node = machine.nodes[s]
     if node.link != STALLED:
         return False
-    posted = machine.endpoints[sending(machine, s).destination].posted
-    if posted != (CONTROL if node.link_control == 1 else PAYLOAD):
-        return False
+    if not leaves_by_wire(machine, s):
+        posted = machine.endpoints[sending(machine, s).destination].posted
+        if posted != (CONTROL if node.link_control == 1 else PAYLOAD):
+            return False
     node.link = FLOWING
     begin(machine.link_flows[s], now, 0, node.link_bytes + node.link_framing, NO_RATE)
     return True
@@ -233,21 +251,30 @@ def end_flow(machine, s, now):
     control = node.link_control
     put(machine.agenda, s * KINDS + LINK, NEVER)
     node.link = LINK_IDLE
-    node.link_busy += now - node.link_begun
-    log_transfer(
-        machine, NET_TX, s, s, packet.number, control, node.link_begun, now, node.link_bytes
-    )
-    receiver = machine.endpoints[d]
+    if not is_far_end(machine, s):
+        node.link_busy += now - node.link_begun
+        log_transfer(
+            machine, NET_TX, s, s, packet.number, control, node.link_begun, now, node.link_bytes
+        )
     if control == 1:
         endpoint.control_sent = 1
-        _accept(machine, d, packet, now)
+    if leaves_by_wire(machine, s):
+        if control == 1:
+            machine.wire.header_left[s] = now
+        if endpoint.sunk == packet.payload:
+            enter_wire(machine, s, header_bytes(machine, s), now)
+            _release_path(machine, s, now)
+        return
+    receiver = machine.endpoints[d]
+    if control == 1:
+        _accept(machine, s, packet, now)
     else:
         receiver.arrived += node.link_bytes
         carry_bytes(machine, d, receiver.arrived)
     if control == 1 or endpoint.sunk == packet.payload:
         begun = machine.nodes[d].receive_begun
         moved = node.link_bytes if control == 1 else packet.payload
-        log_transfer(machine, NET_RCV, d, s, packet.number, control, begun, now, moved)
+        log_transfer(machine, NET_RCV, d, packet.sender, packet.number, control, begun, now, moved)
         receiver.posted = NOTHING
     if endpoint.sunk == packet.payload:
         receiver.open = 0
@@ -256,6 +283,8 @@ def end_flow(machine, s, now):
         _release_path(machine, s, now)
     elif control == 1 and accepted_last(machine, d).fate & ~CORRUPTED != 0:
         remove_packet(machine, s, now)
+    elif control == 1 and is_far_end(machine, s):
+        begin_payload_arrival(machine, s, now)
 
 
 @step
@@ -270,26 +299,37 @@ def _corrupt(machine, packet):
 def carry_bytes(machine, d, upto):
     """Have the first ``upto`` payload bytes of the packet that ``d`` accepted last at ``d``."""
     s = machine.nodes[d].source
-    if has_bytes(machine.store) and s != NOBODY:
-        carry(machine.store, s, sending(machine, s), d, accepted_last(machine, d), upto)
+    if not has_bytes(machine.store) or s == NOBODY:
+        return
+    accepted = accepted_last(machine, d)
+    if is_far_end(machine, s):
+        carry(machine.store, machine.wire.payloads[arriving_flight(machine, s)], d, accepted, upto)
+    else:
+        sent = machine.store.send_buffers[s, sending(machine, s).buffer]
+        carry(machine.store, sent, d, accepted, upto)
 
 
 @step
-def _accept(machine, d, packet, now):
+def _accept(machine, s, packet, now):
+    """Accepts the header of ``packet``, which netTx of ``s`` has sent, at its destination."""
+    d = packet.destination
     receiver = machine.endpoints[d]
-    sender = machine.endpoints[packet.sender]
-    place = place_in(sender.sent, sender.send_ring)
+    far = is_far_end(machine, s)
+    place = arriving_flight(machine, s) if far else place_sending(machine, s)
     slot = accept_header(receiver, machine.arrivals[d], packet)
     if has_bytes(machine.store):
         store = machine.store
-        copy_control(store.send_ring, place, store.arriving, slot, packet.sender, d)
+        if far:
+            copy_bytes(store.arriving[d, slot], 0, machine.wire.control[place], 0, CONTROL_BYTES)
+        else:
+            copy_control(store.send_ring, place, store.arriving, slot, s, d)
         if 0 <= packet.tag < receiver.tags:
             address = store.payload_table[d, packet.tag]
             machine.arrivals[d, slot].address = address
             receiver.mapped = 1 if address >= 0 else 0
         store.marks[d, 1] = 0
     if has_ports(machine.ports):
-        receive_header(machine, d, packet.sender, place, now)
+        receive_header(machine, d, s, place, now)
     elif machine.ports.rules[0].faults == 1:
         classify_packet(machine, packet, machine.arrivals[d, slot], now)
 
@@ -302,6 +342,9 @@ def _release_path(machine, s, now):
     if receiver.source == s:
         receiver.source = NOBODY
     end_transmission(endpoint)
+    if is_far_end(machine, s):
+        end_arrival(machine, s, now)
+        return
     put(machine.agenda, s * KINDS + WATCHDOG, NEVER)
     while machine.paths.held[s] > 0:
         heir = release(machine.paths, s)
@@ -313,7 +356,7 @@ def _release_path(machine, s, now):
 def abort(machine, s, now):
     """Fires the watchdog: takes the packet of ``s`` off the network; its receiver drops it."""
     machine.nodes[s].aborted += 1
-    if machine.endpoints[s].control_sent == 1:
+    if machine.endpoints[s].control_sent == 1 and not leaves_by_wire(machine, s):
         accepted_last(machine, sending(machine, s).destination).fate = 0  # it was not that
     remove_packet(machine, s, now)
 
@@ -336,12 +379,15 @@ def remove_packet(machine, s, now):
         log_transfer(
             machine, NET_TX, s, s, packet.number, node.link_control, node.link_begun, now, moved
         )
-    node.unheard += 1 - endpoint.control_sent
-    if endpoint.control_sent == 1:
+    is_heard = endpoint.control_sent == 1 and not leaves_by_wire(machine, s)
+    node.unheard += 1 - is_heard
+    if is_heard:
         receiver.arrived += moved
         if receiver.posted == PAYLOAD:
             begun = machine.nodes[d].receive_begun
-            log_transfer(machine, NET_RCV, d, s, packet.number, 0, begun, now, receiver.arrived)
+            log_transfer(
+                machine, NET_RCV, d, packet.sender, packet.number, 0, begun, now, receiver.arrived
+            )
             receiver.posted = NOTHING
         receiver.awaited = 0
         receiver.open = 0
@@ -363,8 +409,11 @@ def retime_link(machine, s, now):
     if machine.nodes[s].link != FLOWING:
         return False
     flow = machine.link_flows[s]
-    rate = max(machine.costs[s].link_per_byte, memory_share(machine, s))
-    rate = max(rate, memory_share(machine, sending(machine, s).destination))
+    rate = np.int64(machine.costs[s].link_per_byte)
+    if not is_far_end(machine, s):
+        rate = max(rate, memory_share(machine, s))
+    if not leaves_by_wire(machine, s):
+        rate = max(rate, memory_share(machine, sending(machine, s).destination))
     if not change_rate(flow, now, rate):
         return False
     put(machine.agenda, s * KINDS + LINK, end_of(flow))

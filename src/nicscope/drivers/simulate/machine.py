@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.simulate.records import PATHS
+from nicscope.drivers.simulate.records import FLIGHTS, PATHS
+from nicscope.drivers.simulate.wire import Wire, grow_wire
 from nicscope.fabric.faults import is_dead
 from nicscope.fabric.paths import Paths, add_path, links_of, make_wanted_paths, path_to
 from nicscope.fabric.topology import Fabric, Search, Topology
@@ -75,7 +76,7 @@ def _time_of(machine: Machine, n: int, found: Search) -> int:
 
 
 class Machine(NamedTuple):
-    """One cluster."""
+    """One cluster; what is kept by sender has rows for the far ends of wires behind the nodes'."""
 
     tally: NDArray[Any]  # TALLY, shape (1,)
     agenda: Agenda  # KINDS slots per node
@@ -107,6 +108,7 @@ class Machine(NamedTuple):
     store: Store
     ports: Ports
     bus: Bus
+    wire: Wire
     calls: NDArray[np.int64]  # addresses of what serves ports and buses (``ports.calls``)
 
 
@@ -133,3 +135,5 @@ def make_what_is_wanted(machine: Machine, topology: Topology) -> None:
         time_route_searches(machine, topology)
     if wants[0] & ROOM:
         grow(machine.ports.pools, machine.ports.pool)
+    if wants[0] & FLIGHTS:
+        grow_wire(machine.wire)

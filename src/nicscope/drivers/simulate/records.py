@@ -198,6 +198,7 @@ SCRIPTED = np.dtype(
 
 # What advance may want, beside the room of ``nic.ports.streams``.
 PATHS = 1  # of pairs of nodes
+FLIGHTS = 4  # room for packets in flight
 
 TALLY = np.dtype(
     [
@@ -208,7 +209,7 @@ TALLY = np.dtype(
         ("ended", "i8"),  # operations in ``inbox``
         ("due", "i8"),  # processes in ``due``
         ("until", "i8"),  # ps: nothing later is fired
-        ("wants", "i8"),  # PATHS, ROOM: what to make before more is fired (``growth``)
+        ("wants", "i8"),  # PATHS, ROOM, FLIGHTS: what to make before more is fired (``growth``)
     ],
     align=True,
 )

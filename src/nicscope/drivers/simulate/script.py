@@ -105,7 +105,7 @@ def simulate_script(
     return Outcome(
         messages=machine.messages[: tally["messages"]],
         log=machine.log[: tally["log"]],
-        counters=machine.nodes,
+        counters=machine.nodes[: topology.nodes],
         end_ps=int(tally["now"]),
         events=int(tally["events"]),
     )

@@ -118,12 +118,12 @@ def fetch(store, n, packet, upto):
 
 
 @step
-def carry(store, s, sent, d, accepted, upto):
-    """NetTx and netRcv: the payload's bytes up to ``upto``, from NIC to NIC."""
+def carry(store, sent, d, accepted, upto):
+    """NetTx and netRcv: the bytes of a payload as it was ``sent`` up to ``upto``, into the NIC."""
     done = store.marks[d, 1]
     if upto > done:
         target = store.receive_buffers[d, accepted.buffer]
-        copy_bytes(target, done, store.send_buffers[s, sent.buffer], done, upto - done)
+        copy_bytes(target, done, sent, done, upto - done)
     store.marks[d, 1] = max(done, upto)
 
 

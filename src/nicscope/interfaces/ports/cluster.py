@@ -93,6 +93,7 @@ class PortCluster(PortMachine, Programs[E]):
         policy: str | Delivery | None = None,
         delivery: str | Delivery | None = None,
         topology: Topology | None = None,
+        delay: str | None = None,
         transport: str | Transport | None = None,
         faults: Faults | None = None,
         host: HostSize | None = None,
@@ -107,7 +108,8 @@ class PortCluster(PortMachine, Programs[E]):
 
         ``delivery`` (or ``policy``) and ``transport``, a design's word or in full: the design's
         unless given.  ``settings`` change the design's, by the names of ``docs/designs.md``:
-        ``pin_limit=64``.  ``ports``: of each node, at least one per process.  ``place``: which
+        ``pin_limit=64``.  ``ports``: of each node, at least one per process.  ``delay``: how
+        long a packet propagates between two nodes, such as ``"40ms"``.  ``place``: which
         value of a cost that is stated as a range, from 0, its low end, to 1.  Errors:
         ``DesignError``, ``PlatformError``, ``SimulationError`` naming what is not there, or why it
         cannot run together.
@@ -144,7 +146,7 @@ class PortCluster(PortMachine, Programs[E]):
         if topology is None:
             self._check_nodes(node_count(nodes))
             topology = crossbar(nodes)
-        self.topology = checked_topology(topology)
+        self.topology = checked_topology(topology, delay)
         check_deaths(self.faults, self.topology.nodes)
 
     def _transport(self, given: str | Transport | None) -> Transport:

@@ -48,11 +48,11 @@ def last_arrival(nics, d):
 
 
 @step
-def record_header(nics, d, sender, place):
-    """Copy the header at ``place`` of the sender's ring for the packet that came last; its slot."""
+def record_header(nics, d, sent):
+    """Copy the header ``sent`` with the packet that came last; its slot."""
     ports = nics.ports
     slot = last_arrival(nics, d)
-    ports.arrival_heads[d, slot] = ports.send_heads[sender, place]
+    ports.arrival_heads[d, slot] = sent
     head = ports.arrival_heads[d, slot]
     head.key = NO_KEY
     head.lone = 0

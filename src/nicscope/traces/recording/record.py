@@ -620,7 +620,8 @@ def _record(
     machine = this_machine()
     observed = Observed()
     with held_signals() as mask:
-        # Imported only now, as NumPy starts threads, and these must not take the signals.
+        # Within this, as they load NumPy with the first rows that are written out: its threads must
+        # not take the signals.
         from nicscope.traces.recording.tracer import IssueOrder, Tracer
 
         with IssueOrder(path) as rows:

@@ -19,8 +19,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-import numpy as np
-
 from nicscope.outputs import scratch_file
 from nicscope.traces.recording import ptrace
 from nicscope.traces.recording.connections import Connections, Descriptors, Observed
@@ -41,6 +39,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from numpy.typing import NDArray
+
+    from nicscope.traces.recording.rows import Run
 
 
 # struct msghdr and struct mmsghdr of 64-bit Linux: (iovec *, count), and the bytes moved.
@@ -136,21 +136,8 @@ def _vectors(tid: int, vectors: Sequence[tuple[int, int]]) -> list[list[Segment]
     return [list(itertools.islice(segments, count)) for _, count in vectors]
 
 
-ROW = np.dtype(
-    [
-        ("issue", "<i8"),  # which call, counted as they were issued
-        ("time_ns", "<i8"),
-        ("address", "<u8"),
-        ("pid", "<i4"),
-        ("tid", "<i4"),
-        ("length", "<u4"),
-        ("posted", "<u4"),
-        ("connection", "<i4"),
-        ("op", "u1"),  # codes of Op
-        ("call", "u1"),  # codes of CALLS
-    ]
-)
-_PACK = struct.Struct("<qqQiiIIiBB").pack
+PACKED = struct.Struct("<qqQiiIIiBB")  # a row, as ``rows.ROW`` names its parts
+_PACK = PACKED.pack
 RUN_ROWS = 1 << 17  # 6 MB
 BLOCK_ROWS = 1 << 13  # of each run that is being merged
 
@@ -167,12 +154,6 @@ class Origin(NamedTuple):
     call: int
 
 
-class _Run(NamedTuple):
-    first_issue: int
-    start: int  # row of the file
-    stop: int
-
-
 class IssueOrder:
     """Rows sorted by issue, spilled to a temporary file; a context that removes it at its end.
 
@@ -181,10 +162,10 @@ class IssueOrder:
 
     def __init__(self, path: Path, run_rows: int = RUN_ROWS, block_rows: int = BLOCK_ROWS) -> None:
         self._path = path
-        self._run_bytes = run_rows * ROW.itemsize
+        self._run_bytes = run_rows * PACKED.size
         self._block_rows = block_rows
         self._latest = bytearray()
-        self._runs: list[_Run] = []
+        self._runs: list[Run] = []
         self._file: BinaryIO | None = None
         self._cleanup = contextlib.ExitStack()
 
@@ -211,71 +192,33 @@ class IssueOrder:
             self._end_run()
 
     def batches(self) -> Iterator[NDArray[Any]]:
-        """All rows as arrays of ``ROW``, in the order of issue."""
+        """All rows as arrays of ``rows.ROW``, in the order of issue."""
+        from nicscope.traces.recording.rows import merged
+
         self._end_run()
-        waiting = sorted(self._runs, reverse=True)  # the next one last
-        open_runs: list[_Reader] = []
-        while waiting or open_runs:
-            # Rows up to the least last row of the blocks in memory have no unread predecessor.
-            while waiting and (
-                not open_runs or waiting[-1].first_issue <= min(run.last for run in open_runs)
-            ):
-                open_runs.append(_Reader(self._rows_of, waiting.pop(), self._block_rows))
-            bound = min(run.last for run in open_runs)
-            batch = np.concatenate([run.take(bound) for run in open_runs])
-            yield batch[np.argsort(batch["issue"], kind="stable")]
-            open_runs = [run for run in open_runs if run.has_rows()]
+        yield from merged(self._rows_of, self._runs, self._block_rows)
 
     def _end_run(self) -> None:
         if not self._latest:
             return
-        rows = np.frombuffer(self._latest, ROW)
-        rows = rows[np.argsort(rows["issue"], kind="stable")]
+        from nicscope.traces.recording.rows import sorted_run
+
         start = self._runs[-1].stop if self._runs else 0
-        self._open_file.seek(start * ROW.itemsize)
-        self._open_file.write(rows.tobytes())
+        written, run = sorted_run(self._latest, start)
+        self._open_file.seek(start * PACKED.size)
+        self._open_file.write(written)
         self._open_file.flush()
-        self._runs.append(_Run(int(rows["issue"][0]), start, start + rows.size))
+        self._runs.append(run)
         self._latest = bytearray()
 
-    def _rows_of(self, start: int, stop: int) -> NDArray[Any]:
-        self._open_file.seek(start * ROW.itemsize)
-        return np.frombuffer(self._open_file.read((stop - start) * ROW.itemsize), ROW)
+    def _rows_of(self, start: int, stop: int) -> bytes:
+        self._open_file.seek(start * PACKED.size)
+        return self._open_file.read((stop - start) * PACKED.size)
 
     @property
     def _open_file(self) -> BinaryIO:
         assert self._file is not None, "rows are kept inside the with block"
         return self._file
-
-
-class _Reader:
-    """A sorted run, read block by block.  All rows of one call lie in the same run."""
-
-    def __init__(self, rows_of: Any, run: _Run, block_rows: int) -> None:
-        self._rows_of = rows_of
-        self._next, self._stop = run.start, run.stop
-        self._block_rows = block_rows
-        self._block = np.empty(0, ROW)
-        self.has_rows()
-
-    def has_rows(self) -> bool:
-        """Whether any are left; reads the next block if the last one is used up."""
-        if not self._block.size and self._next < self._stop:
-            stop = min(self._next + self._block_rows, self._stop)
-            self._block = self._rows_of(self._next, stop)
-            self._next = stop
-        return self._block.size > 0
-
-    @property
-    def last(self) -> int:
-        """The issue number of the last row in memory."""
-        return int(self._block["issue"][-1])
-
-    def take(self, bound: int) -> NDArray[Any]:
-        """Remove and return the rows issued up to ``bound``."""
-        count = int(np.searchsorted(self._block["issue"], bound, side="right"))
-        taken, self._block = self._block[:count], self._block[count:]
-        return taken
 
 
 _PAUSES = frozenset({signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})

@@ -6,6 +6,7 @@ import numpy as np
 
 from nicscope.drivers.simulate.link import is_cut_off
 from nicscope.drivers.simulate.records import PATHS, PCI_READS
+from nicscope.drivers.simulate.wire import is_far_end
 from nicscope.fabric.faults import (
     CORRUPTED,
     DUPLICATED,
@@ -36,8 +37,14 @@ from nicscope.nic.ports.window import push
 
 @distant
 def receive_header(machine, d, sender, place, now):
-    """Handles the header of a packet from ``sender`` at ``place`` of its ring, if it arrives."""
-    slot = record_header(machine, d, sender, place)
+    """Handles the header of a packet from ``sender`` at ``place`` of its ring, if it arrives.
+
+    Or from the far end of a wire, at ``place`` of what is in flight.
+    """
+    if is_far_end(machine, sender):
+        slot = record_header(machine, d, machine.wire.heads[place])
+    else:
+        slot = record_header(machine, d, machine.ports.send_heads[sender, place])
     head = machine.ports.arrival_heads[d, slot]
     if machine.ports.rules[0].faults == 1:
         _apply_faults(machine, d, machine.arrivals[d, slot], head, now)

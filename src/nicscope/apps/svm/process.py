@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -263,15 +263,20 @@ class LogicalSynchronization:
         self._costs = costs
         self._rng = np.random.default_rng(seed)
         self._record = record
-        self._locks: defaultdict[object, Lock] = defaultdict(Lock)
+        self._locks: dict[object, Lock] = {}
         self._barrier = Barrier(processes)
+        self._come: Counter[int] = Counter()  # to the barrier, by domain
 
     async def acquire(self, caller: Caller, process: int, name: object) -> None:
         """Wait for the lock, granted in order, and apply its last holder's notices."""
-        lock = self._locks[name]
+        lock = self._locks.get(name)
+        if lock is None:
+            domains = len(self._coherence.domains)
+            lock = self._locks[name] = Lock(len(self._locks) % domains, domains)
         if lock.holder == process:
             raise already_held_error(process, name)
         self._record.ask(caller, name)
+        self._coherence.ask(caller, lock)
         if lock.holder is None:
             lock.holder = process
         else:
@@ -282,8 +287,8 @@ class LogicalSynchronization:
 
     async def release(self, caller: Caller, process: int, name: object) -> None:
         """Grant the lock to the first waiter."""
-        lock = self._locks[name]
-        if lock.holder != process:
+        lock = self._locks.get(name)
+        if lock is None or lock.holder != process:
             raise not_held_error(process, name)
         await self._coherence.release(caller, lock)
         self._record.let_go(caller, name)
@@ -299,9 +304,13 @@ class LogicalSynchronization:
         The last arrival gives every domain all notices.
         """
         self._record.meet(caller)
+        self._come[caller.domain.number] += 1
+        if self._come[caller.domain.number] == len(caller.domain.processes):
+            self._come[caller.domain.number] = 0
+            self._coherence.arrive(caller)
         gate = self._barrier.come()
         if gate is None:
-            self._coherence.meet()
+            self._coherence.leave(caller)
             self._barrier.open()
         else:
             await gate.wait(caller.endpoint)

@@ -446,8 +446,8 @@ class Coherence:
         mapped = domain.mapped[domain.local[process]]
         is_own = (mapped[pages] == READABLE) & (self.homes[pages] == domain.number)
         if is_own.any():
-            at_home = np.unique(pages[is_own])
-            await self._serve(caller, self._costs.write_fault * len(at_home))
+            at_home = pages[is_own]
+            await self._serve(caller, self._costs.write_fault * len({*at_home.tolist()}))
             mapped[at_home[mapped[at_home] == READABLE]] = WRITABLE
 
     def _map(self, domain: Domain, process: int, page: int) -> None:

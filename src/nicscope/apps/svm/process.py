@@ -66,13 +66,15 @@ class Process:
     async def read(self, array: SharedArray, begin: int = 0, end: int | None = None) -> Any:
         """Elements ``begin`` to ``end`` of an array, counted through all its axes, to read."""
         begin, end = self._range(array, begin, end)
-        await self._touch(array.pages(begin, end), READABLE, end - begin)
+        if not self._has(array, begin, end, READABLE):
+            await self._touch(array.pages(begin, end), READABLE, end - begin)
         return self._elements(array, begin, end, writable=False)
 
     async def write(self, array: SharedArray, begin: int = 0, end: int | None = None) -> Any:
         """The same, to read and write.  Only what it changes is another's to see."""
         begin, end = self._range(array, begin, end)
-        await self._touch(array.pages(begin, end), WRITABLE, end - begin)
+        if not self._has(array, begin, end, WRITABLE):
+            await self._touch(array.pages(begin, end), WRITABLE, end - begin)
         return self._elements(array, begin, end, writable=True)
 
     async def read_block(self, array: SharedArray, rows: range, columns: range) -> Any:
@@ -163,6 +165,20 @@ class Process:
         whole = self._caller.domain.array(array).view()
         whole.flags.writeable = least == WRITABLE
         return whole
+
+    def _has(self, array: SharedArray, begin: int, end: int, least: int) -> bool:
+        """Charge the accesses and return True if elements of one or two pages are accessible.
+
+        As ``_touch`` would, in a tenth of its time: most reads are of one element.
+        """
+        size, page_bytes = array.dtype.itemsize, array.page_bytes
+        first = (array.first + begin * size) // page_bytes
+        last = (array.first + end * size - 1) // page_bytes
+        mapped = self._mapped
+        is_here = last - first <= 1 and bool(mapped[first] >= least and mapped[last] >= least)
+        if is_here:
+            self._accesses += end - begin
+        return is_here
 
     async def _touch(self, pages: NDArray[np.int64], least: int, accesses: int) -> None:
         """Make all of ``pages`` accessible at once; pages lost meanwhile are faulted again.

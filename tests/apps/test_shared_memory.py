@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from nicscope.apps.svm.coherence import CONTROL_BASE, REQUEST_BYTES, SEND, WRITE, Costs
+from nicscope.apps.svm.coherence import CONTROL_BASE, REQUEST_BYTES, SEND, SHARED_BASE, WRITE, Costs
 from nicscope.apps.svm.memory import POISON, Domain, Layout
 from nicscope.apps.svm.process import Placement, run_on_shared_memory
 from suite import share
@@ -93,51 +93,46 @@ def test_what_a_lock_guards_is_never_lost(data, placement):
 
 
 @pytest.mark.parametrize("is_locked", [False, True], ids=["barrier", "lock"])
-def test_who_brings_a_page_home_sends_all_that_its_node_has_written_in_it(is_locked):
-    """A twin does not tell which process wrote a word; what was sent is sent by nobody again."""
+def test_each_process_of_a_node_makes_a_diff_of_the_words_that_it_wrote_itself(is_locked):
     layout = Layout(PAGE)
     array = layout.array("a", 64, np.uint32)
+    other = layout.array("b", 1, np.uint32)
 
     async def program(me):
         if me.number == 0:
             await me.write(array)  # its home
         await me.barrier()
-        if me.number > 1:
+        if me.number > 0:
+            await me.read(array)
             mine = np.arange(3) * 8 + me.number  # words between the others'
-            (await me.write_elements(array, mine))[mine] = me.number
-            await me.compute(10_000)  # the other has written by then
-        if me.number == 3:
+            if me.number == 2:
+                (await me.write_elements(array, mine))[mine] = me.number
+            else:
+                for at in mine.tolist():
+                    (await me.write(array, at, at + 1))[0] = me.number
+        if is_locked and me.number == 2:  # what both wrote goes home when the lock moves
             await me.compute(100_000)
-            (await me.write(array, 40, 41))[0] = 9  # later than the other's diff
-        if is_locked and me.number == 2:
             await me.acquire("lock")
+            (await me.write(other))[0] = 1
             await me.release("lock")
-            await me.compute(200_000)  # no barrier before the lock has moved
         if is_locked and me.number == 0:
-            await me.compute(50_000)
+            await me.compute(1_000_000)
             await me.acquire("lock")
-            seen = (await me.read(array, 40, 41))[0]
             await me.release("lock")
-            await me.barrier()
-            return seen
         await me.barrier()
-        return None
 
     run = run_on_shared_memory(program, layout, Placement(2, 2))
 
     columns = run.records.columns()
-    diffs = columns["op"] == WRITE
-    found = [
-        (pid, address % PAGE // 4, length)
-        for pid, address, length in zip(
-            *(columns[name][diffs].tolist() for name in ("pid", "address", "length")), strict=True
-        )
-    ]
-    assert set(columns["node"][diffs].tolist()) == {1}
-    # Six words in three runs, and the seventh: at the barrier by each; of a lock by the protocol.
-    assert found == [(2 if is_locked else 0, 2, 6 * 4 + 3 * 8), (1, 40, 4 + 8)]
-    assert (run.array(array)[:24].nonzero()[0] % 8 // 2 == 1).all()
-    assert run.array(array)[40] == 9
+    of_array = columns["address"] < SHARED_BASE + PAGE
+    diffs = (columns["op"] == WRITE) & (columns["node"] == 1) & of_array
+    shares = {}
+    for pid, address, length in zip(
+        *(columns[name][diffs].tolist() for name in ("pid", "address", "length")), strict=True
+    ):
+        shares.setdefault(pid, []).append((address % PAGE // 4, length))
+    assert shares == {0: [(2, 3 * (4 + 8))], 1: [(3, 3 * (4 + 8))]}
+    assert (run.array(array)[:20].nonzero()[0] % 8 < 4).all()
 
 
 def test_a_lock_that_stays_in_a_domain_sends_nothing_and_one_that_moves_sends_diffs():

@@ -99,16 +99,17 @@ class Records:
     def deposit(self, caller: Caller, diff: Diff, home: Domain | RemoteDomain) -> None:
         """Record a diff's write to its page's home, from where its first word lies.
 
-        Its row ends with the page at the latest: heads of runs are no memory of the page's.  The
-        request is the caller's, whoever wrote the words: also where that is a node's protocol
-        process, of which a lock is wanted elsewhere (UTLB, 6: each node has four processes and
-        that one, and all use the network).
+        Its row ends with the page at the latest: heads of runs are no memory of the page's.  What
+        a node's protocol process brings home, as a lock is wanted elsewhere, is that process's own
+        request: each node has five that use the network (UTLB, 6).
         """
         self.diffs += 1
         self.diff_bytes += diff.message_bytes
         length = min(diff.message_bytes, self._page_bytes - diff.first_byte)
         address = self._address(diff.page) + diff.first_byte
-        self._add(caller, WRITE, address, length, home.node, False)
+        is_protocols = caller.pid == caller.domain.protocol_pid
+        sender = caller if is_protocols else caller._replace(pid=diff.pid)
+        self._add(sender, WRITE, address, length, home.node, False)
         self.program.deposit(caller, diff, home)
 
     def tell(self, sender: Caller, to: Domain | RemoteDomain, byte_count: int) -> None:

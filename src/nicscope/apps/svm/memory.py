@@ -133,6 +133,7 @@ class Diff(NamedTuple):
     page: int
     words: NDArray[np.int64]
     values: NDArray[np.uint32]
+    pid: int = 0  # on its node, of the process that wrote them
 
     @property
     def first_byte(self) -> int:
@@ -154,11 +155,81 @@ class Diff(NamedTuple):
         copy.view(np.uint32)[self.words] = self.values
 
 
-def diff_of(page: int, copy: NDArray[np.uint8], twin: NDArray[np.uint8]) -> Diff | None:
-    """The words of ``copy`` that differ from ``twin``; None if there are none."""
+def diff_of(
+    page: int,
+    copy: NDArray[np.uint8],
+    twin: NDArray[np.uint8],
+    mask: NDArray[np.bool_] | None = None,
+    pid: int = 0,
+) -> Diff | None:
+    """The words of ``copy`` that differ from ``twin``, within ``mask``; None if there are none.
+
+    ``mask``: the words that count, which ``pid`` may have written; None: all.
+    """
     now = copy.view(np.uint32)
-    words = np.flatnonzero(now != twin.view(np.uint32))
-    return Diff(page, words, now[words]) if len(words) else None
+    differs = now != twin.view(np.uint32)
+    words = np.flatnonzero(differs if mask is None else differs & mask)
+    return Diff(page, words, now[words], pid) if len(words) else None
+
+
+CLOSED = -1
+
+
+class Written:
+    """The words that each process has written of each page, away from the page's home.
+
+    A node's processes share one copy, so a twin alone cannot tell which of them wrote a word.
+    """
+
+    def __init__(self, processes: int, pages: int, page_bytes: int) -> None:
+        self._masks_of = np.full((processes, pages), CLOSED, np.int32)
+        self._masks = np.zeros((1, page_bytes // WORD), np.bool_)
+        self._free = [0]
+
+    def open(self, process: int, page: int) -> None:
+        """Begin to track a process's writes to a page."""
+        if not self._free:
+            many = len(self._masks)
+            self._free += range(many, 2 * many)
+            self._masks = np.concatenate([self._masks, np.zeros_like(self._masks)])
+        self._masks_of[process, page] = self._free.pop()
+
+    def close(self, process: int, page: int) -> NDArray[np.bool_]:
+        """End tracking a process's writes to a page; the words that it may have written."""
+        place = self._masks_of[process, page]
+        mask: NDArray[np.bool_] = self._masks[place].copy()
+        self._masks[place] = False
+        self._masks_of[process, page] = CLOSED
+        self._free.append(int(place))
+        return mask
+
+    def add_bytes(self, process: int, begin: int, end: int) -> None:
+        """Mark bytes ``begin`` to ``end`` of the address space as written."""
+        words = self._masks.shape[1]
+        first, last = begin // WORD, -(-end // WORD)
+        pages = self._masks_of[process, first // words : (last - 1) // words + 1]
+        for index in np.flatnonzero(pages != CLOSED).tolist():
+            base = (first // words + index) * words
+            self._masks[pages[index], max(0, first - base) : last - base] = True
+
+    def add_items(self, process: int, begins: NDArray[np.int64], size: int) -> None:
+        """Mark items of ``size`` bytes that begin at ``begins`` as written."""
+        if len(self._free) == len(self._masks):  # nobody writes anything away from its home
+            return
+        words = self._masks.shape[1]
+        each = size // WORD
+        if each > words:  # more than two pages each
+            for begin in begins.tolist():
+                self.add_bytes(process, begin, begin + size)
+            return
+        firsts = begins // WORD
+        lasts = firsts + each - 1
+        masks = self._masks_of[process]
+        is_open = (masks[firsts // words] != CLOSED) | (masks[lasts // words] != CLOSED)
+        every = (firsts[is_open, None] + np.arange(each)).ravel()
+        places = masks[every // words]
+        is_open = places != CLOSED
+        self._masks[places[is_open], every[is_open] % words] = True
 
 
 UNMAPPED, READABLE, WRITABLE = 0, 1, 2  # how a process has a page
@@ -203,6 +274,7 @@ class Domain:
         self.mapped = np.zeros((len(processes), pages), np.uint8)
         self.outdated = np.zeros(pages, np.int64)  # how often its copy has been
         self.twins: dict[int, NDArray[np.uint8]] = {}
+        self.written = Written(len(processes), pages, page_bytes)
         self.coming: dict[int, Gate] = {}  # pages on their way here; open when they are here
         self.leaving: dict[int, Gate] = {}  # pages whose diffs are on their way home
         self._diffs: Counter[int] = Counter()  # on their way, by page
@@ -219,26 +291,31 @@ class Domain:
 
     def make_writable(self, process: int, page: int, *, at_home: bool) -> None:
         """Make a page writable for a process; keep a twin of it, except at its home."""
-        self.mapped[self.local[process], page] = WRITABLE
-        if not at_home and page not in self.twins:
-            self.twins[page] = self.memory[page].copy()
+        place = self.local[process]
+        self.mapped[place, page] = WRITABLE
+        if not at_home:
+            self.written.open(place, page)
+            if page not in self.twins:
+                self.twins[page] = self.memory[page].copy()
 
     def write_protect(self, page: int, process: int) -> Diff | None:
-        """Write-protect a page for a process; the diff of the domain's copy since its twin.
+        """Write-protect a page for a process; the diff since its twin.
 
-        It has what other processes of the domain wrote too: page faults and a twin do not tell who
-        wrote a word.  Whoever still writes the page goes on, against a twin that has these words.
+        Whoever else writes it goes on, against a twin that has these words.
         """
         place = self.local[process]
         if self.mapped[place, page] != WRITABLE:
             return None
         self.mapped[place, page] = READABLE
         twin = self.twins[page]
-        found = diff_of(page, self.memory[page], twin)
-        if (self.mapped[:, page] == WRITABLE).any():
-            twin[:] = self.memory[page]
-        else:
+        mask = self.written.close(place, page)
+        if not (self.mapped[:, page] == WRITABLE).any():
+            mask[:] = True  # the last of them leaves nothing behind
             del self.twins[page]
+        pid = process % self.protocol_pid  # where the protocol's pid follows the program's
+        found = diff_of(page, self.memory[page], twin, mask, pid)
+        if found is not None:
+            found.apply_to(twin)
         return found
 
     @contextlib.contextmanager

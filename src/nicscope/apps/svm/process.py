@@ -60,7 +60,9 @@ class Process:
         self._costs = costs
         self._record = record
         self._synchronization = synchronization
-        self._mapped = caller.domain.mapped[caller.domain.local[number]]
+        self._place = caller.domain.local[number]
+        self._mapped = caller.domain.mapped[self._place]
+        self._written = caller.domain.written
         self._accesses = 0  # that have taken no time yet
 
     async def read(self, array: SharedArray, begin: int = 0, end: int | None = None) -> Any:
@@ -75,6 +77,8 @@ class Process:
         begin, end = self._range(array, begin, end)
         if not self._has(array, begin, end, WRITABLE):
             await self._touch(array.pages(begin, end), WRITABLE, end - begin)
+        size = array.dtype.itemsize
+        self._written.add_bytes(self._place, array.first + begin * size, array.first + end * size)
         return self._elements(array, begin, end, writable=True)
 
     async def read_block(self, array: SharedArray, rows: range, columns: range) -> Any:
@@ -100,6 +104,7 @@ class Process:
         """A whole array, of which ``rows`` may be read and written; touched in that order."""
         width = array.row_elements
         await self._touch(array.pages_of_each_row(rows), WRITABLE, len(rows) * width)
+        self._wrote_items(array, rows, width)
         return self._caller.domain.array(array)
 
     async def read_elements(self, array: SharedArray, elements: NDArray[np.int64]) -> Any:
@@ -120,6 +125,7 @@ class Process:
     ) -> None:
         """Write ``values`` to some elements of an array of one axis, in that order."""
         await self._touch(array.pages_of_elements(elements), WRITABLE, len(elements))
+        self._wrote_items(array, elements)
         self._caller.domain.array(array)[elements] = values
 
     def work(self, accesses: int) -> None:
@@ -153,6 +159,9 @@ class Process:
     async def _block(self, array: SharedArray, rows: range, columns: range, least: int) -> Any:
         pages = array.pages_of_rows(rows, columns)
         await self._touch(pages, least, len(rows) * len(columns))
+        if least == WRITABLE:
+            begins = np.arange(rows.start, rows.stop) * array.row_elements + columns.start
+            self._wrote_items(array, begins, 1, len(columns))
         whole = self._caller.domain.array(array).view()
         view = whole[rows.start : rows.stop, columns.start : columns.stop]
         view.flags.writeable = least == WRITABLE
@@ -162,6 +171,8 @@ class Process:
         self, array: SharedArray, elements: NDArray[np.int64], least: int
     ) -> Any:
         await self._touch(array.pages_of_elements(elements), least, len(elements))
+        if least == WRITABLE:
+            self._wrote_items(array, elements)
         whole = self._caller.domain.array(array).view()
         whole.flags.writeable = least == WRITABLE
         return whole
@@ -169,7 +180,7 @@ class Process:
     def _has(self, array: SharedArray, begin: int, end: int, least: int) -> bool:
         """Charge the accesses and return True if elements of one or two pages are accessible.
 
-        As ``_touch`` would, in a tenth of its time: most reads are of one element.
+        As ``_touch`` would, but without arrays of pages: most reads are of one element.
         """
         size, page_bytes = array.dtype.itemsize, array.page_bytes
         first = (array.first + begin * size) // page_bytes
@@ -179,6 +190,14 @@ class Process:
         if is_here:
             self._accesses += end - begin
         return is_here
+
+    def _wrote_items(
+        self, array: SharedArray, items: NDArray[np.int64], width: int = 1, many: int = 1
+    ) -> None:
+        """Mark ``items`` of ``width`` elements each as written, ``many`` elements of each."""
+        size = array.dtype.itemsize
+        begins = array.first + items * (width * size)
+        self._written.add_items(self._place, begins, width * size * many)
 
     async def _touch(self, pages: NDArray[np.int64], least: int, accesses: int) -> None:
         """Make all of ``pages`` accessible at once; pages lost meanwhile are faulted again.

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from nicscope.apps.svm.coherence import SHARED_BASE, WRITE, Costs
+from nicscope.apps.svm.coherence import CONTROL_BASE, REQUEST_BYTES, SEND, SHARED_BASE, WRITE, Costs
 from nicscope.apps.svm.memory import POISON, Domain, Layout
 from nicscope.apps.svm.process import Placement, run_on_shared_memory
 from suite import share
@@ -202,6 +202,71 @@ def test_what_a_lock_that_moves_takes_home_is_the_protocol_processs_own_request(
     written = columns["op"] == WRITE
     senders = list(zip(columns["node"][written], columns["pid"][written], strict=True))
     assert senders == [(0, 0), (0, 2)]  # at the barrier by itself; at the lock by the third
+
+
+def sent(layout, program, placement):
+    """Messages of locks and barriers: node, process, receiving node and length of each, in time."""
+    columns = run_on_shared_memory(program, layout, placement).records.columns()
+    is_message = (columns["op"] == SEND) & (columns["address"] == CONTROL_BASE)
+    names = ("node", "pid", "peer", "length")
+    return list(zip(*(columns[name][is_message].tolist() for name in names), strict=True))
+
+
+def beginning_and_end(nodes):
+    """How many messages two barriers take: one of each other node, and one to it."""
+    return 2 * 2 * (nodes - 1)
+
+
+@pytest.mark.requirement("UT-80")
+def test_a_barrier_is_a_message_of_each_node_and_one_to_each():
+    """UTLB, 6, traces each send; a barrier's manager hears of each node, and tells all the rest."""
+    layout = Layout(PAGE)
+    layout.array("a", PAGE)
+
+    async def program(me):
+        await me.compute(1000 * me.number)
+
+    found = sent(layout, program, Placement(3, 2))
+
+    protocol, last = 2, 1  # of each node's processes; the last to arrive tells of its node
+    at_end = found[beginning_and_end(3) // 2 :]
+    assert at_end == [
+        (1, last, 0, REQUEST_BYTES),
+        (2, last, 0, REQUEST_BYTES),
+        (0, protocol, 1, REQUEST_BYTES),
+        (0, protocol, 2, REQUEST_BYTES),
+    ]
+
+
+@pytest.mark.requirement("UT-80")
+@pytest.mark.parametrize("is_held", [False, True], ids=["free", "held"])
+def test_a_lock_is_asked_of_its_manager_who_passes_that_on_to_whoever_has_it(is_held):
+    layout = Layout(PAGE)
+    array = layout.array("a", PAGE // 4, np.uint32)
+
+    async def program(me):
+        await me.compute(10**5 * (1 + me.number))
+        if me.number in (2, 3, 4):
+            await me.acquire("lock")
+            if me.number != 4:  # nobody fetches
+                (await me.write(array, me.number, me.number + 1))[0] = 1
+            await me.compute(10**6 if is_held and me.number == 3 else 0)
+            await me.release("lock")
+        await me.compute(10**7)
+
+    found = sent(layout, program, Placement(3, 2))
+
+    protocol, one_notice = 2, REQUEST_BYTES + 4
+    many = beginning_and_end(3) // 2
+    of_lock = found[many:-many]
+    # The first of node 1 asks node 0, which has it at first; the second has it there; node 2 asks.
+    assert of_lock == [
+        (1, 0, 0, REQUEST_BYTES),
+        (0, protocol, 1, REQUEST_BYTES),
+        (2, 0, 0, REQUEST_BYTES),
+        (0, protocol, 1, REQUEST_BYTES),
+        (1, 1 if is_held else protocol, 2, one_notice),
+    ]
 
 
 def test_processes_leave_a_barrier_up_to_the_skew_apart_and_by_the_seed():

@@ -173,7 +173,8 @@ async def cast(voxels: Voxels, view: View, starts: NDArray[np.float64]) -> NDArr
     samples[..., 0] *= (view.slices - 1) / (view.side - 1)
     before = np.floor(samples).astype(np.int64)
     last = np.array([view.slices, view.side, view.side]) - 1
-    is_left = np.all((before >= 0) & (before < last), axis=2)
+    inside = (before >= 0) & (before < last)
+    is_left = inside[..., 0] & inside[..., 1] & inside[..., 2]  # faster than np.all of three
     is_left[is_left] = await voxels.may_be_seen(before[is_left])
     bright, through = np.zeros(len(starts)), np.ones(len(starts))
     for first in range(0, len(steps), CHUNK):
@@ -349,12 +350,15 @@ class SharedVoxels:
 
     async def may_be_seen(self, samples: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Descend the pyramid: what is empty at one level is not looked up at the next."""
-        seen = np.ones(len(samples), np.bool_)
+        left, (z, y, x) = np.arange(len(samples)), samples.T
         for level in range(len(self._levels) - 1, -1, -1):
-            z, y, x = (samples[seen] >> level + 1).T
-            blocks = self._side >> level + 1
-            places = self._levels[level] + (z * blocks + y) * blocks + x
-            seen[seen] = await self._look_up(self._arrays.pyramid, np.uint8, places) > 0
+            blocks, below = self._side >> level + 1, level + 1
+            places = self._levels[level] + ((z >> below) * blocks + (y >> below)) * blocks
+            places += x >> below
+            kept = await self._look_up(self._arrays.pyramid, np.uint8, places) > 0
+            left, z, y, x = left[kept], z[kept], y[kept], x[kept]
+        seen = np.zeros(len(samples), np.bool_)
+        seen[left] = True
         return seen
 
     async def opacities(self, places: NDArray[np.int64]) -> NDArray[np.uint8]:

@@ -15,6 +15,7 @@ from nicscope.apps.svm.memory import (
     PAGE,
     READABLE,
     UNMAPPED,
+    WORD,
     WRITABLE,
     Diff,
     Domain,
@@ -110,6 +111,10 @@ class Records:
         sender = caller if is_protocols else caller._replace(pid=diff.pid)
         self._add(sender, WRITE, address, length, home.node, False)
         self.program.deposit(caller, diff, home)
+
+    def tell(self, sender: Caller, to: Domain | RemoteDomain, byte_count: int) -> None:
+        """Record a message of a lock or barrier: a send from where the sender's requests lie."""
+        self._add(sender, SEND, CONTROL_BASE, byte_count, to.node, False)
 
     def columns(self) -> dict[str, NDArray[np.generic]]:
         """The rows, rising in time."""
@@ -285,11 +290,15 @@ class Waiter(NamedTuple):
 class Lock:
     """A lock with a first-in first-out queue of waiters."""
 
-    def __init__(self) -> None:
+    def __init__(self, manager: int, domains: int) -> None:
+        """``manager``: the domain that knows who asked last; it has the lock at first."""
+        self.manager = manager
         self.holder: int | None = None
-        self.domain: int | None = None  # that had it last
+        self.domain = manager  # that had it last
+        self.asked = manager  # the domain that asked last
         # What who has it next has to know; None while that is still the last domain's own affair.
-        self.clock: NDArray[np.int64] | None = None
+        self.clock: NDArray[np.int64] | None = np.zeros(domains, np.int64)
+        self.granter: Caller | None = None  # who lets go of it for one who waits elsewhere
         self.waiting: list[Waiter] = []
 
 
@@ -315,6 +324,9 @@ class Wire(ABC):
     @abstractmethod
     async def deposit(self, caller: Caller, diff: Diff, home: Domain | RemoteDomain) -> None:
         """Apply ``diff`` at its page's home."""
+
+    def tell(self, sender: Caller, to: Domain | RemoteDomain, byte_count: int) -> None:  # noqa: B027
+        """Send a message of a lock or barrier; where these have letters it is one already."""
 
     def agree(self, caller: Caller, page: int) -> None:  # noqa: B027 - likewise
         """Make writes to a page of the caller's domain visible to fetches, and diffs to it here.
@@ -350,8 +362,13 @@ class LogicalWire(Wire):
         await caller.endpoint.sleep(self._costs.diff)
         diff.apply(home.memory)
 
+    def tell(self, sender: Caller, to: Domain | RemoteDomain, byte_count: int) -> None:
+        """Record the message; its time is part of the lock's or barrier's."""
+        self._records.tell(sender, to, byte_count)
+
 
 NO_HOME = -1
+BARRIER_MANAGER = 0  # a domain
 
 
 class Coherence:
@@ -429,8 +446,8 @@ class Coherence:
         mapped = domain.mapped[domain.local[process]]
         is_own = (mapped[pages] == READABLE) & (self.homes[pages] == domain.number)
         if is_own.any():
-            at_home = np.unique(pages[is_own])
-            await self._serve(caller, self._costs.write_fault * len(at_home))
+            at_home = pages[is_own]
+            await self._serve(caller, self._costs.write_fault * len({*at_home.tolist()}))
             mapped[at_home[mapped[at_home] == READABLE]] = WRITABLE
 
     def _map(self, domain: Domain, process: int, page: int) -> None:
@@ -515,22 +532,48 @@ class Coherence:
                 domain.invalidate_copy(page)
         return unsent
 
+    def ask(self, caller: Caller, lock: Lock) -> None:
+        """Tell the manager of ``lock`` that the caller's domain wants it, unless that has it.
+
+        The manager passes it on to the domain that asked last (TreadMarks, as HLRC has it).
+        """
+        domain = caller.domain
+        before, lock.asked = lock.asked, domain.number
+        if before == domain.number:
+            return
+        if lock.manager != domain.number:
+            self._wire.tell(caller, self.domains[lock.manager], REQUEST_BYTES)
+        if lock.manager != before:
+            manager = self._protocol_process(caller, lock.manager)
+            self._wire.tell(manager, self.domains[before], REQUEST_BYTES)
+
+    def _protocol_process(self, caller: Caller, domain: int) -> Caller:
+        """The protocol process of ``domain``'s node, in the caller's time."""
+        there = self.here[domain]
+        return Caller(caller.endpoint, there, there.protocol_pid)
+
+    def _grant(self, sender: Caller, to: Domain, clock: NDArray[np.int64]) -> None:
+        """Send a lock or a barrier's release with the write notices up to ``clock``."""
+        if sender.domain is not to:
+            notices = self._notices.lacked(to.number, clock)
+            self._wire.tell(sender, to, REQUEST_BYTES + WORD * notices)
+
     async def acquire(self, caller: Caller, lock: Lock) -> None:
         """Acquire semantics: apply the write notices of the last holder of ``lock``."""
         domain = caller.domain
-        if lock.domain in (None, domain.number):
+        if lock.domain == domain.number:
             await caller.endpoint.sleep(self._costs.local_lock)
         else:
             await caller.endpoint.sleep(self._costs.remote_lock)
+            there = self._protocol_process(caller, lock.domain)
             if lock.clock is None:  # its last domain has kept to itself what it wrote
-                behind = self.here[lock.domain]
-                there = Caller(caller.endpoint, behind, behind.protocol_pid)
                 self._record.begin_on_behalf(there, caller)
                 await self.flush(there)
                 self._record.end_on_behalf(there, caller)
                 lock.clock = self._notices.clocks[lock.domain].copy()
+            self._grant(lock.granter or there, domain, lock.clock)
             await self.learn(caller, lock.clock)
-        lock.domain = domain.number
+        lock.domain, lock.granter = domain.number, None
 
     async def learn(self, caller: Caller, clock: NDArray[np.int64]) -> None:
         """Acquire semantics: apply the write notices up to ``clock``."""
@@ -548,6 +591,8 @@ class Coherence:
         if leaves_domain or self._is_eager:
             await self.flush(caller)
             lock.clock = self._notices.clocks[caller.domain.number].copy()
+        if leaves_domain:
+            lock.granter = caller
 
     def accept(self, caller: Caller) -> None:
         """Make diffs that arrived at the caller's homes and are known by notices visible."""
@@ -555,13 +600,23 @@ class Coherence:
             self._wire.agree(caller, page)
         caller.domain.updated_at_home.clear()
 
-    def meet(self, everything: NDArray[np.int64] | None = None) -> None:
-        """Barrier semantics: all domains here learn ``everything``, by default all that any knows.
+    def arrive(self, caller: Caller) -> None:
+        """Tell the barrier's manager what the caller's domain wrote, all of which has arrived."""
+        manager, clock = self.here[BARRIER_MANAGER], self._notices.clocks[caller.domain.number]
+        self._grant(caller, manager, clock)
+
+    def leave(self, caller: Caller) -> None:
+        """Have the barrier's manager tell all others what any of them wrote."""
+        everything = self._notices.clocks.max(axis=0)
+        for domain in self.here:
+            self._grant(self._protocol_process(caller, BARRIER_MANAGER), domain, everything)
+        self.meet(everything)
+
+    def meet(self, everything: NDArray[np.int64]) -> None:
+        """Barrier semantics: all domains here learn ``everything`` that any knows.
 
         At a barrier, when all have brought home what they wrote.
         """
-        if everything is None:
-            everything = self._notices.clocks.max(axis=0)
         for domain in self.here:
             unsent = self._apply_notices(domain, everything)
             assert not unsent, "a process has passed a barrier with writes of its own"

@@ -386,13 +386,22 @@ class Notices:
 
     def learn(self, domain: int, clock: NDArray[np.int64]) -> NDArray[np.int64]:
         """Advance ``domain``'s knowledge to ``clock``; the pages that others wrote, ascending."""
-        news = [np.empty(0, np.int64)]
+        news = self._news(domain, clock)
+        self.clocks[domain] = np.maximum(self.clocks[domain], clock)
+        return np.unique(np.concatenate([np.empty(0, np.int64), *news]))
+
+    def lacked(self, domain: int, clock: NDArray[np.int64]) -> int:
+        """How many notices up to ``clock`` the domain has not heard of."""
+        return sum(map(len, self._news(domain, clock)))
+
+    def _news(self, domain: int, clock: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """The pages of each interval of others up to ``clock`` that the domain does not know."""
+        news: list[NDArray[np.int64]] = []
         for writer, (known, told) in enumerate(zip(self.clocks[domain], clock, strict=True)):
             if writer != domain and told > known:
                 gone = self._forgotten[writer]
                 news += self._intervals[writer][known - gone : told - gone]
-        self.clocks[domain] = np.maximum(self.clocks[domain], clock)
-        return np.unique(np.concatenate(news))
+        return news
 
     def forget(self) -> None:
         """Discard intervals that every domain knows."""

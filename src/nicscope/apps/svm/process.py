@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -68,13 +68,15 @@ class Process:
     async def read(self, array: SharedArray, begin: int = 0, end: int | None = None) -> Any:
         """Elements ``begin`` to ``end`` of an array, counted through all its axes, to read."""
         begin, end = self._range(array, begin, end)
-        await self._touch(array.pages(begin, end), READABLE, end - begin)
+        if not self._has(array, begin, end, READABLE):
+            await self._touch(array.pages(begin, end), READABLE, end - begin)
         return self._elements(array, begin, end, writable=False)
 
     async def write(self, array: SharedArray, begin: int = 0, end: int | None = None) -> Any:
         """The same, to read and write.  Only what it changes is another's to see."""
         begin, end = self._range(array, begin, end)
-        await self._touch(array.pages(begin, end), WRITABLE, end - begin)
+        if not self._has(array, begin, end, WRITABLE):
+            await self._touch(array.pages(begin, end), WRITABLE, end - begin)
         size = array.dtype.itemsize
         self._written.add_bytes(self._place, array.first + begin * size, array.first + end * size)
         return self._elements(array, begin, end, writable=True)
@@ -175,6 +177,20 @@ class Process:
         whole.flags.writeable = least == WRITABLE
         return whole
 
+    def _has(self, array: SharedArray, begin: int, end: int, least: int) -> bool:
+        """Charge the accesses and return True if elements of one or two pages are accessible.
+
+        As ``_touch`` would, but without arrays of pages: most reads are of one element.
+        """
+        size, page_bytes = array.dtype.itemsize, array.page_bytes
+        first = (array.first + begin * size) // page_bytes
+        last = (array.first + end * size - 1) // page_bytes
+        mapped = self._mapped
+        is_here = last - first <= 1 and bool(mapped[first] >= least and mapped[last] >= least)
+        if is_here:
+            self._accesses += end - begin
+        return is_here
+
     def _wrote_items(
         self, array: SharedArray, items: NDArray[np.int64], width: int = 1, many: int = 1
     ) -> None:
@@ -263,15 +279,20 @@ class LogicalSynchronization:
         self._costs = costs
         self._rng = np.random.default_rng(seed)
         self._record = record
-        self._locks: defaultdict[object, Lock] = defaultdict(Lock)
+        self._locks: dict[object, Lock] = {}
         self._barrier = Barrier(processes)
+        self._come: Counter[int] = Counter()  # to the barrier, by domain
 
     async def acquire(self, caller: Caller, process: int, name: object) -> None:
         """Wait for the lock, granted in order, and apply its last holder's notices."""
-        lock = self._locks[name]
+        lock = self._locks.get(name)
+        if lock is None:
+            domains = len(self._coherence.domains)
+            lock = self._locks[name] = Lock(len(self._locks) % domains, domains)
         if lock.holder == process:
             raise already_held_error(process, name)
         self._record.ask(caller, name)
+        self._coherence.ask(caller, lock)
         if lock.holder is None:
             lock.holder = process
         else:
@@ -282,8 +303,8 @@ class LogicalSynchronization:
 
     async def release(self, caller: Caller, process: int, name: object) -> None:
         """Grant the lock to the first waiter."""
-        lock = self._locks[name]
-        if lock.holder != process:
+        lock = self._locks.get(name)
+        if lock is None or lock.holder != process:
             raise not_held_error(process, name)
         await self._coherence.release(caller, lock)
         self._record.let_go(caller, name)
@@ -299,9 +320,13 @@ class LogicalSynchronization:
         The last arrival gives every domain all notices.
         """
         self._record.meet(caller)
+        self._come[caller.domain.number] += 1
+        if self._come[caller.domain.number] == len(caller.domain.processes):
+            self._come[caller.domain.number] = 0
+            self._coherence.arrive(caller)
         gate = self._barrier.come()
         if gate is None:
-            self._coherence.meet()
+            self._coherence.leave(caller)
             self._barrier.open()
         else:
             await gate.wait(caller.endpoint)

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.apps.collectives.running import VIA_SETTINGS
-from nicscope.apps.svm.coherence import Caller, Coherence, Costs, ProgramRecord, Records
+from nicscope.apps.svm.coherence import (
+    BARRIER_MANAGER,
+    Caller,
+    Coherence,
+    Costs,
+    ProgramRecord,
+    Records,
+)
 from nicscope.apps.svm.machines import messages
 from nicscope.apps.svm.machines.trapeze import TrapezeMail
 from nicscope.apps.svm.machines.via import ViaMemory
@@ -100,7 +107,6 @@ def clock_of(raw: bytes, domains: int) -> NDArray[np.int64]:
     return np.frombuffer(raw, "<u4", domains).astype(np.int64)
 
 
-BARRIER_MANAGER = 0
 SEPARATOR = b"\0"  # behind a lock's name
 
 

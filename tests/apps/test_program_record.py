@@ -214,3 +214,41 @@ def test_a_trace_of_each_kind_is_named_once(tmp_path):
 
     with pytest.raises(OutputError, match="named twice"):
         ns.run_app("fft", "1K", out=[out, out])
+
+
+def test_a_diff_may_be_recorded_as_a_write_for_each_run_of_its_words():
+    """As GeNIMA deposits it, whose homes take no diff apart (miNI, V)."""
+    layout = Layout()
+    words = layout.array("words", 1024, np.uint32)
+
+    async def body(me):
+        if me.number == 0:  # the page's home
+            await me.write(words)
+        await me.barrier()
+        if me.number == 1:
+            await me.scatter(words, np.array([3, 4, 5, 9, 1000]), np.arange(1, 6, dtype=np.uint32))
+            await me.compute(1000)
+
+    whole, by_runs = (
+        run_on_shared_memory(body, layout, Placement(2, 1), is_by_runs=is_by_runs).records
+        for is_by_runs in (False, True)
+    )
+
+    def writes(records):
+        columns = records.columns()
+        mine = columns["op"] == Op.WRITE
+        places = (columns["address"][mine] % 4096).tolist()
+        return list(zip(places, columns["length"][mine].tolist(), strict=True))
+
+    assert whole.diffs == by_runs.diffs == 1
+    assert writes(whole) == [(12, 5 * 4 + 3 * 8)]
+    assert writes(by_runs) == [(12, 12), (36, 4), (4000, 4)]
+    rows = by_runs.program.rows_of(1)
+    deposits = [place for place, row in enumerate(rows) if row.operation == "deposit"]
+    assert [(rows[p].address, rows[p].length) for p in deposits] == writes(by_runs)
+    # All are posted once the computing is over, and the barrier waits for each.
+    first = deposits[0]
+    assert rows[first].after is None
+    assert [rows[place].after for place in deposits[1:]] == [(first - 1,)] * 2
+    assert rows[deposits[-1] + 1].operation == "barrier"
+    assert rows[deposits[-1] + 1].after == tuple(deposits)

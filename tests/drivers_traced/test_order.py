@@ -14,6 +14,7 @@ from drivers_traced.programs_of_rows import (
     compute,
     deposit,
     fetch,
+    program,
     programs,
     row,
     subject,
@@ -254,3 +255,14 @@ def test_memory_anywhere_takes_no_more():
 
     assert run.machine.ports.memory.frames.shape[1] < 1 << 13
     assert np.count_nonzero(run.machine.ports.memory.frames["pins"]) > 0
+
+
+def test_no_byte_of_the_hosts_is_moved():
+    nodes, rows = everything()
+    on = timing.Timing(program(nodes, rows), subject("mini", entries=64, line=8, ways=2))
+    memory = on.machine.ports.memory.bytes
+    memory[1] = 1
+
+    on.run()
+
+    assert not memory[[0, 2]].any()  # though they fetched pages of node 1's

@@ -8,8 +8,6 @@ from typing import Any
 
 from oracle.ports_translation import Translating
 
-TICK = 10_000_000_000  # ps
-
 
 @dataclass(eq=False)
 class Event:
@@ -68,7 +66,7 @@ class Threads(Translating):
         if event.port is not None:
             self.await_thread(node, event)
         if thread.state == "asleep":
-            thread.state = "waking"
+            thread.state = "runnable"
             thread.at = handled + service["thread_delay"]
 
     def await_thread(self, node, event):
@@ -92,11 +90,6 @@ class Threads(Translating):
             if not event.forgotten:
                 self.serve_event(node, event)
             self.turn_to_next(node, thread)
-            return
-        computes = node.busy is not None and node.busy.asked[0] == "compute"
-        if thread.state == "waking" and computes:
-            thread.state = "runnable"  # when that leaves the CPU, or at the next tick
-            thread.at = min(node.cpu.ends, (self.now // TICK + 1) * TICK)
             return
         if thread.state == "reading":
             self.bring(node, *event.what[1:], event.path)

@@ -76,9 +76,13 @@ COLUMNS = {
 class Records:
     """Rows of a request trace, and counts of events."""
 
-    def __init__(self, program: ProgramRecord, page_bytes: int = PAGE) -> None:
+    def __init__(
+        self, program: ProgramRecord, page_bytes: int = PAGE, *, is_by_runs: bool = False
+    ) -> None:
+        """``is_by_runs``: each run of a diff's words is a write of its own, as GeNIMA has them."""
         self.program = program
         self._page_bytes = page_bytes
+        self._is_by_runs = is_by_runs
         self._rows: list[tuple[int, int, int, int, int, int, int, bool]] = []
         self.fetches = 0
         self.initial_copies = 0
@@ -105,12 +109,14 @@ class Records:
         """
         self.diffs += 1
         self.diff_bytes += diff.message_bytes
-        length = min(diff.message_bytes, self._page_bytes - diff.first_byte)
-        address = self._address(diff.page) + diff.first_byte
         is_protocols = caller.pid == caller.domain.protocol_pid
         sender = caller if is_protocols else caller._replace(pid=diff.pid)
-        self._add(sender, WRITE, address, length, home.node, False)
-        self.program.deposit(caller, diff, home)
+        pieces = [(diff.first_byte, min(diff.message_bytes, self._page_bytes - diff.first_byte))]
+        if self._is_by_runs:
+            pieces = [(int(run[0]) * WORD, len(run) * WORD) for run in diff.runs]
+        for begin, length in pieces:
+            self._add(sender, WRITE, self._address(diff.page) + begin, length, home.node, False)
+        self.program.deposit(caller, diff.page, pieces, home)
 
     def tell(self, sender: Caller, to: Domain | RemoteDomain, byte_count: int) -> None:
         """Record a message of a lock or barrier: a send from where the sender's requests lie."""
@@ -211,12 +217,28 @@ class ProgramRecord:
             row = ProgramRow("fetch", peer=home.node, address=at, length=self._page_bytes)
             self._add(self._strand(caller), row)
 
-    def deposit(self, caller: Caller, diff: Diff, home: Domain | RemoteDomain) -> None:
-        """Record that the caller writes a diff to its page's home, as in a request trace."""
-        address = diff.page * self._page_bytes + diff.first_byte
-        length = min(diff.message_bytes, self._page_bytes - diff.first_byte)
-        row = ProgramRow("deposit", peer=home.node, address=address, length=length)
-        self._add(self._strand(caller), row)
+    def deposit(
+        self,
+        caller: Caller,
+        page: int,
+        pieces: Iterable[tuple[int, int]],
+        home: Domain | RemoteDomain,
+    ) -> None:
+        """Record that the caller writes ``pieces`` of a page to its home, as in a request trace.
+
+        A piece is its first byte in the page and its length.  All are posted at once, and what
+        follows waits for all.
+        """
+        strand = self._strand(caller)
+        before, waits = strand.last, strand.waits
+        ends: list[Place] = []
+        for begin, length in pieces:
+            strand.last, strand.waits = before, [*waits]
+            address = page * self._page_bytes + begin
+            row = ProgramRow("deposit", peer=home.node, address=address, length=length)
+            self._add(strand, row)
+            ends.append(self._newest(strand))
+        strand.waits = ends[:-1]
 
     def ask(self, caller: Caller, lock: object) -> None:
         """Record that the caller requests a lock that others requested before."""

@@ -146,6 +146,11 @@ class Diff(NamedTuple):
         runs = 1 + int(np.count_nonzero(np.diff(self.words) != 1))
         return WORD * len(self.words) + RUN_HEAD * runs
 
+    @property
+    def runs(self) -> list[NDArray[np.int64]]:
+        """Its words in runs without a gap."""
+        return np.split(self.words, np.flatnonzero(np.diff(self.words) != 1) + 1)
+
     def apply(self, memory: NDArray[np.uint8]) -> None:
         """Apply the diff to ``memory``, whose rows are pages."""
         self.apply_to(memory[self.page])

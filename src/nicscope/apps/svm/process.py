@@ -381,13 +381,15 @@ def run_on_shared_memory(
     costs: Costs | None = None,
     *,
     with_initial: bool = False,
+    is_by_runs: bool = False,
     seed: int = 0,
 ) -> Run:
     """Run ``program`` once in every process, with the arrays of ``layout`` in shared memory.
 
     ``set_up`` writes what stands in them before the processes are made; it is called with what
     gives it an array to write.  ``with_initial``: its program is recorded with the first
-    distribution of that.  ``seed``: of the processes' skew.
+    distribution of that.  ``is_by_runs``: each run of a diff's words is recorded as a write of its
+    own.  ``seed``: of the processes' skew.
 
     Errors: ``SimulationError`` for a placement without processes.
     """
@@ -395,7 +397,7 @@ def run_on_shared_memory(
         raise SimulationError("a program has at least one process on at least one node")
     costs = costs or Costs()
     record = ProgramRecord(placement.processes, layout.page_bytes, with_initial=with_initial)
-    records = Records(record, layout.page_bytes)
+    records = Records(record, layout.page_bytes, is_by_runs=is_by_runs)
     domains = domains_of(layout, placement)
     coherence = Coherence(
         domains, Notices(len(domains)), LogicalWire(costs, records), costs, record

@@ -11,8 +11,6 @@ from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.ports.calls import run_script_process
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.records import (
-    COMPUTING,
-    COPYING,
     CPU,
     IDLE,
     INTERRUPTED,
@@ -155,19 +153,6 @@ def interrupt_second(node, duration, now):
     node.other_process = NO_PROCESS
     node.other_until = now + duration
     node.cpu_busy += duration
-
-
-@step
-def all_compute(node):
-    """Whether every processor computes for a program, which the scheduler leaves it to."""
-    if not _computes(node.cpu, node.cpu_process):
-        return False
-    return node.processors != TWO or _computes(node.other, node.other_process)
-
-
-@step
-def _computes(doing, process):
-    return doing in (COMPUTING, COPYING) and process >= 0
 
 
 LONGEST_PERIOD_PS = 10**12

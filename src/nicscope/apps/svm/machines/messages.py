@@ -371,9 +371,8 @@ class RemoteWire(MachineWire):
         # Not from the program's copy, which may be out of date by now and hold nothing.
         own.put_words(diff.page, diff.words, diff.values)
         what = f"a diff of page {diff.page} to"
-        ends = np.flatnonzero(np.diff(diff.words) != 1)
         posted: deque[int] = deque()
-        for run in np.split(diff.words, ends + 1):
+        for run in diff.runs:
             if len(posted) == AT_ONCE:
                 await self._check(caller, posted.popleft(), what, home)
             at, length = first + int(run[0]) * WORD, len(run) * WORD

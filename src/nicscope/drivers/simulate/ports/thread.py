@@ -9,8 +9,7 @@ import numpy as np
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.ports.calls import interrupt_cpu
-from nicscope.drivers.simulate.processor import all_compute
-from nicscope.drivers.simulate.records import CPU, KINDS, TIMER
+from nicscope.drivers.simulate.records import KINDS, TIMER
 from nicscope.drivers.simulate.traced.state import log_miss
 from nicscope.host.calls import apply_pin_actions, fault_in_page
 from nicscope.kernel.decorators import distant, step
@@ -61,13 +60,9 @@ def schedule_timer_by(machine, n, when):
 
 # What the thread does.
 ASLEEP = 0
-WAKING = 1
+RUNNABLE = 1  # it has a processor when its delay is over, or the next miss has been raised
 READING = 2  # a page comes from the disk
 WORKING = 3
-RUNNABLE = 4  # awake; it has the CPU next
-# Assumed: a kernel thread that is woken while programs compute on every CPU runs when one of them
-# leaves its own, at the latest at the next tick of the clock (Linux 2.2 ticks 100 times a second).
-TICK = 10_000_000_000  # ps
 
 
 @distant
@@ -109,7 +104,7 @@ def queue_miss(machine, n, when):
     elif who >= 0 and not _is_put_aside(ports, who):
         ports.table[n, who].blocked = layout.AWAITS_KERNEL
     if serving.thread == ASLEEP:
-        serving.thread = WAKING
+        serving.thread = RUNNABLE
         _timer_delay(machine, n, when + ports.costs[n].thread_delay)
 
 
@@ -173,11 +168,9 @@ def end_thread_step(machine, n, now):
     if serving.thread == READING:
         fault_in_page(machine, n, event.space, event.page, event.receive)
         serving.page_ins += 1
-    if serving.thread == WAKING and all_compute(machine.nodes[n]):
-        serving.thread = RUNNABLE
-        ends = min(machine.agenda.times[n * KINDS + CPU], machine.nodes[n].other_until)
-        _timer_delay(machine, n, min(ends, (now // TICK + 1) * TICK))
-        return False
+    # Also where programs compute on every processor: Linux 2.2 (miNI, Table II) has a thread that
+    # is woken preempt a program that has less of its time slice left (kernel/sched.c,
+    # ``reschedule_idle``), and one that sleeps between misses has more left than one that computes.
     if serving.thread != READING:
         event.begun = now
     needed = np.int64(READY)

@@ -337,14 +337,13 @@ def _check_room(
 ) -> None:
     """Refuse a program that has no room, before anything of it is made.
 
-    Of a host's memory only the pages that are touched take any.
+    The hosts' memory takes none: no byte of it is touched.
     """
     assert setup.design.page_size is not None
     nodes, page = program.node_count, setup.design.page_size
     touched = sum(each.pages for each in pages)
-    untouched = nodes * setup.host.frames - touched
     rows = len(program.operation)
-    need = ports_bytes(setup, delivery) - untouched * page
+    need = ports_bytes(setup, delivery) - nodes * setup.host.frames * page
     need += machine_bytes(delivery, nodes, program.processes) + rows * ROW_BYTES + LOGGED * 16
     need += len(wiring.pairs) * state.PAIR.itemsize + 4 * program.processes**2
     check_memory(
@@ -366,12 +365,12 @@ def _machine(
     store = new_store(
         topology.nodes,
         program.processes,
-        0,
+        0,  # bytes of a host: a program trace says which are moved, and not what they are
         (delivery.send_ring, delivery.receive_ring),
         (delivery.send_buffers, delivery.receive_buffers),
         delivery.max_payload,
         0,
-    )._replace(host=ports.memory.bytes)
+    )
     return new_machine(
         [subject.transfers] * topology.nodes,
         delivery,

@@ -103,7 +103,7 @@ STATIC: Spec = ("vmmc-static", f"entries={STATIC_ENTRIES}")
 PERCENTILES = (0, 10, 25, 50, 75, 90, 100)
 DELAY_US, PROCESSING_US = (0.0, 50.0), (5.0, 500.0)  # as printed
 SLACK_US = 1e-6  # of adding floats
-WORKERS = min(os.cpu_count() or 1, 2)  # at once: each has the memory of four hosts
+WORKERS = min(os.cpu_count() or 1, 2)  # at once: each has up to 0.4 GB
 WORKER = "nicscope.studies.reproduce.traced.mini"
 
 

@@ -46,10 +46,8 @@ STARTS = 32
 SEED = 1
 INSIDE = 1e-3  # of its range, as a share: no search begins nearer to a bound
 WIDTH = 5e-3  # of a derivative, as a share of the range: wide enough to see past the steps
-SCREENED = 6  # rounds of every start
-FOLLOWED = 4  # of the starts, the best, which go on for
-ROUNDS = 40  # at most
-POLISHED = 2  # of these, the best
+ROUNDS = 40  # of a start, at most
+POLISHED = 6  # of the starts, the best
 STRIDES = (64, 16, 4, 1)  # steps of the catalog's grid
 BETTER = 1e-9  # less of a gain is none
 LOG_PAIR = "p6-natoma"  # on which logging was measured
@@ -288,27 +286,18 @@ def fit(
         costs = build_costs(list(low + share * (high - low)), fixed)
         return [(each.measured(costs) - each.published) / each.slack for each in chosen]
 
-    def searched(begin: NDArray[Any], rounds: int) -> tuple[float, NDArray[Any]]:
-        inside = np.clip(begin, INSIDE, 1 - INSIDE)
-        end = least_squares(errors, inside, bounds=(0, 1), diff_step=WIDTH, max_nfev=rounds)
-        return float(end.cost), end.x
-
     random = np.random.default_rng(seed)
-    followed = min(FOLLOWED, starts)
-    searches = starts + followed + min(POLISHED, followed)
-    found: list[tuple[float, NDArray[Any]]] = []
+    searches = starts + min(POLISHED, starts)
+    found: list[tuple[float, list[float]]] = []
     for _ in range(starts):
         begin = INSIDE + (1 - 2 * INSIDE) * random.random(len(CONSTANTS))
-        found.append(searched(begin, SCREENED))
+        end = least_squares(errors, begin, bounds=(0, 1), diff_step=WIDTH, max_nfev=ROUNDS)
+        found.append((float(end.cost), list(low + end.x * (high - low))))
         tell(len(found), searches)
-    ended: list[tuple[float, NDArray[Any]]] = []
-    for _, begin in sorted(found, key=lambda one: one[0])[:followed]:
-        ended.append(searched(begin, ROUNDS))
-        tell(starts + len(ended), searches)
     best: list[list[int]] = []
-    for _, shares in sorted(ended, key=lambda one: one[0])[:POLISHED]:
-        best.append(polish(rounded(list(low + shares * (high - low))), half))
-        tell(starts + followed + len(best), searches)
+    for _, values in sorted(found)[:POLISHED]:
+        best.append(polish(rounded(values), half))
+        tell(starts + len(best), searches)
     return min(best, key=lambda values: misfit(values, half))
 
 

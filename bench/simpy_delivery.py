@@ -187,10 +187,11 @@ class Node:
 
     def share(self):
         memory = self.nic_memory_per_byte
+        shared = self.flows * memory
         if self.pci is not None:
             rate = self.pci.rate
-            return self.flows * (memory * rate // (rate - memory))
-        return self.flows * memory
+            shared = self.flows * (memory * rate // (rate - memory))
+        return max(shared, 2 * memory)  # an engine has one of the memory's two ports
 
     def set_pio(self, pio):
         self.pio = pio

@@ -41,7 +41,7 @@ COSTS = {
     "link_per_byte": 7,
     "link_watchdog": AGES,
     "switch_hop": 509,
-    "nic_memory_per_byte": 5,
+    "nic_memory_per_byte": 3,
     "firmware_start": 1_511,
     "firmware_finish": 1_009,
     "firmware_log": 307,
@@ -185,12 +185,19 @@ def test_pulses_that_are_not_eager_take_no_more_than_minpulse():
 
 
 def test_a_pci_transfer_slows_the_link_down_and_a_byte_under_way_is_moved_again():
-    # m = 2, p = 5: the share is 2 * 5 // 3 = 3 while hostTx runs, 2 before and after.
-    costs = {name: 5 for name in COSTS if name.startswith("pci_") and "per_byte" in name}
+    # m = 2, p = 3: the share is 2 * 3 // 1 = 6 while hostTx runs, and after it a port's, 4.
+    costs = {name: 3 for name in COSTS if name.startswith("pci_") and "per_byte" in name}
+    got = run([(0, 1, 41, 1, 0)], base=BARE, nic_memory_per_byte=2, **costs)
+    assert spans(got, HOST_TX, 0) == [(0, 123, 41)]
+    # 20 bytes by 120 and one under way at 123; 108 bytes at 4 ps follow
+    assert spans(got, NET_TX, 0, control=1) == [(0, 123 + 108 * 4, 128)]
+
+
+def test_an_engine_has_one_of_the_two_ports_of_nic_memory():
+    # m = 2, p = 11: what hostTx leaves would do for 2 * 11 // 9 = 2 ps a byte, a port takes 4.
+    costs = {name: 11 for name in COSTS if name.startswith("pci_") and "per_byte" in name}
     got = run([(0, 1, 40, 1, 0)], base=BARE, nic_memory_per_byte=2, **costs)
-    assert spans(got, HOST_TX, 0) == [(0, 200, 40)]
-    # 66 bytes by 198 and one under way at 200; 62 bytes at 2 ps follow
-    assert spans(got, NET_TX, 0, control=1) == [(0, 200 + 62 * 2, 128)]
+    assert spans(got, NET_TX, 0, control=1) == [(0, 128 * 4, 128)]
 
 
 def test_a_copy_and_a_dma_transfer_slow_each_other_down():

@@ -274,7 +274,8 @@ def test_a_control_message_is_sent_whole_however_little_of_it_is_used(reserved):
     machine = cluster.simulation.machine
     (sent,) = machine.log[machine.log["engine"] == Engine.NET_TX]
     costs = machine.costs[0]
-    on_link = 128 * int(costs["link_per_byte"])
+    port = 2 * int(costs["nic_memory_per_byte"])  # of the two that NIC memory has
+    on_link = 128 * max(int(costs["link_per_byte"]), port)
     before = int(costs["link_start"]) + int(costs["switch_hop"])
     assert control == bytes(128)
     assert int(sent["bytes"]) == 128

@@ -42,10 +42,11 @@ class Flows:
             if other.tx is not None and other.tx.phase == "flow"
         )
         memory = node.costs["nic_memory_per_byte"]
+        shared = flows * memory
         if node.pci is not None:
             rate = self.pci_rate(node)
-            return flows * (memory * rate // (rate - memory))
-        return flows * memory
+            shared = flows * (memory * rate // (rate - memory))
+        return max(shared, 2 * memory)  # an engine has one of the memory's two ports
 
     # --- paths and flows ------------------------------------------------------------------------
 

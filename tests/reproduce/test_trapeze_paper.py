@@ -51,18 +51,18 @@ def test_an_item_of_the_paper_comes_out_but_for_the_misses_that_the_catalog_list
 # Numbers of figure 4 and statements of figures 4 and 5 that miss: how far off they are, as a share
 # of the printed number, and to which side.
 OFF = {
-    "net_tx[transfer=1] bytes": -0.498,
-    "net_tx[transfer=2] bytes": -0.470,
-    "net_tx[transfer=3] bytes": -0.336,
-    "net_tx_rate[transfer=1] MB/s": 0.156,
-    "host_rcv_first bytes": 0.574,
+    "net_tx[transfer=1] bytes": -0.499,
+    "net_tx[transfer=2] bytes": -0.519,
+    "net_tx[transfer=3] bytes": -0.417,
+    "net_tx_rate[transfer=1] MB/s": 0.253,
+    "host_rcv_first bytes": 0.886,
 }
 UNTRUE = {"log-keeps-cut-through"}
 
 
 @pytest.mark.requirement(
     "TR-73",
-    weak="of figure 4's numbers five, off by 15 to 58 %: sizes of the second payload's first netTx "
+    weak="of figure 4's numbers five, off by 25 to 89 %: sizes of the second payload's first netTx "
     "transfers, the rate of the first, and the size of its first hostRcv; of figure 5, that "
     "hostRcv takes parts of payloads with the log",
 )
@@ -115,14 +115,17 @@ def test_a_stream_one_way_feels_that_the_bus_comes_first_in_nic_memory():
     assert largest(0) > 127
 
 
-@pytest.mark.requirement("TR-28")
-def test_a_transfer_to_the_link_has_its_160_mb_s_where_the_bus_is_still():
-    ends = pair_costs(platform_costs(), "p6-natoma")
+@pytest.mark.requirement("TR-23", "TR-28")
+def test_a_link_has_160_mb_s_and_an_engine_half_of_nic_memory_though_the_bus_is_still():
+    def rate(**changed):
+        ends = [{**each, **changed} for each in pair_costs(platform_costs(), "p6-natoma")]
+        log = stream(ends, policy("store-and-forward", 8192), 8192, 1, keep_log=64).log
+        (sent,) = log[(log["engine"] == Engine.NET_TX) & (log["control"] == 0)]
+        return 8192 * PS_PER_US / (int(sent["end"] - sent["start"]) - ends[0]["link_start"])
 
-    log = stream(ends, policy("store-and-forward", 8192), 8192, 1, keep_log=64).log
-    (sent,) = log[(log["engine"] == Engine.NET_TX) & (log["control"] == 0)]
-    moving = int(sent["end"] - sent["start"]) - ends[0]["link_start"]
-    assert 8192 * PS_PER_US / moving == pytest.approx(160, rel=0.01)
+    memory = 1e6 / platform_costs()["p6-natoma"]["nic_memory_per_byte"]
+    assert rate(nic_memory_per_byte=0) == pytest.approx(160, rel=0.01)
+    assert rate() == pytest.approx(memory / 2, rel=0.01)
 
 
 @pytest.mark.requirement("TR-28")

@@ -113,7 +113,8 @@ def latency(
 
     One row for each way between host and NIC: DMA, programmed I/O, CNI, eager data transfer.
     """
-    from nicscope.studies.latency import ask
+    from nicscope.reports.latency import ShownLatencies
+    from nicscope.studies.latency import ask, measure
 
     question = ask(
         mechanisms=mechanism,
@@ -127,11 +128,7 @@ def latency(
         pages=pages,
         delivery=delivery,
     )
-    from nicscope.reports.latency import ShownLatencies
-
     with progress("measuring", "packets", always_say=True) as watch:
-        from nicscope.studies.latency import measure
-
         return ShownLatencies(measure(question, repeat, watch))
 
 
@@ -210,7 +207,8 @@ def flow(
     **_costs: One,
 ) -> ShownFlow:
     """Show where a packet's microseconds go, stage by stage."""
-    from nicscope.studies.flow import ask
+    from nicscope.reports.flow import ShownFlow
+    from nicscope.studies.flow import ask, report
 
     question = ask(
         platform=platform,
@@ -229,9 +227,6 @@ def flow(
         bus_master=bus_master,
         assignments=assignments,
     )
-    from nicscope.reports.flow import ShownFlow
-    from nicscope.studies.flow import report
-
     with progress("simulating", "messages") as watch:
         return ShownFlow(report(question, repeat, watch))
 
@@ -299,7 +294,8 @@ def verbs_bandwidth(
     platform: OnPlatform = None,
 ) -> ShownBandwidths:
     """Measure message rate and bandwidth, as ib_write_bw does."""
-    from nicscope.studies.verbs_measures import ask
+    from nicscope.reports.verbs import ShownBandwidths
+    from nicscope.studies.verbs_measures import ask, bandwidths
 
     question = ask(
         operation=op,
@@ -314,11 +310,7 @@ def verbs_bandwidth(
         designs=design or [None],
         platform=platform,
     )
-    from nicscope.reports.verbs import ShownBandwidths
-
     with progress("measuring", "messages", always_say=True) as watch:
-        from nicscope.studies.verbs_measures import bandwidths
-
         return ShownBandwidths(bandwidths(question, repeat, watch))
 
 
@@ -351,7 +343,8 @@ def verbs_latency(
     platform: OnPlatform = None,
 ) -> ShownVerbsLatencies:
     """Measure latency, as ib_write_lat does, and what it is made of."""
-    from nicscope.studies.verbs_measures import ask
+    from nicscope.reports.verbs import ShownVerbsLatencies
+    from nicscope.studies.verbs_measures import all_latencies, ask
 
     question = ask(
         operation=op,
@@ -364,11 +357,7 @@ def verbs_latency(
         designs=design or [None],
         platform=platform,
     )
-    from nicscope.reports.verbs import ShownVerbsLatencies
-
     with progress("measuring", "messages", always_say=True) as watch:
-        from nicscope.studies.verbs_measures import all_latencies
-
         return ShownVerbsLatencies(all_latencies(question, repeat, watch))
 
 
@@ -457,6 +446,7 @@ def run_collective(
     **_settings: One,
 ) -> ShownCollectives:
     """Run a collective (allreduce, ...), check and time it."""
+    from nicscope.reports.applications import ShownCollectives
     from nicscope.studies.collectives import ask, dead_node, faults_of, measure
 
     question = ask(
@@ -482,8 +472,6 @@ def run_collective(
         ),
         add_ns_per_byte=add,
     )
-    from nicscope.reports.applications import ShownCollectives
-
     with progress("calling", "calls", always_say=True) as watch:
         return ShownCollectives(measure(question, repeat_line, watch))
 
@@ -539,6 +527,7 @@ def run_kernel(
     A process uses pages that another host keeps, and a stream goes to a process that reads it;
     every byte is checked.
     """
+    from nicscope.reports.applications import ShownKernel
     from nicscope.studies.kernel import Question, check, chosen_policies, measure
 
     question = check(
@@ -556,7 +545,5 @@ def run_kernel(
             seed=seed,
         )
     )
-    from nicscope.reports.applications import ShownKernel
-
     with progress("serving", "runs") as watch:
         return ShownKernel(measure(question, repeat, watch))

@@ -51,6 +51,7 @@ from nicscope.nic.delivery import CONTROL, CONTROL_BYTES, NOTHING, PAYLOAD, plac
 from nicscope.nic.ports.cells import bytes_of_header, pdu_bytes
 from nicscope.nic.transfers import accept_header, end_transmission
 
+PORTS = 2  # of a NIC's memory
 CUT_OFF = 16  # beside what ``fabric.faults`` names
 
 
@@ -422,13 +423,18 @@ def retime_link(machine, s, now):
 
 @step
 def memory_share(machine, n):
-    """Ps per byte that NIC memory leaves to each link engine of ``n``; the PCI comes first."""
+    """Ps per byte that NIC memory leaves to each link engine of ``n``; the PCI comes first.
+
+    An engine has one of the memory's two ports at most, half of its speed (Trapeze, 2: a block of
+    dual-ported RAM, clocked as the bus).
+    """
     node = machine.nodes[n]
     byte = machine.costs[n].nic_memory_per_byte
     flows = np.int64(node.link == FLOWING)
     if node.source != NOBODY and machine.nodes[node.source].link == FLOWING:
         flows += 1
     if node.pci == PCI_IDLE or crosses_bus(machine, n):
-        return flows * byte  # transactions of a bus are too short to slow a link
+        # Transactions of a bus are too short to slow a link.  Two engines have a port each.
+        return PORTS * byte
     pci = machine.pci_flows[n].rate
-    return flows * (byte * pci // (pci - byte))
+    return max(PORTS * byte, flows * (byte * pci // (pci - byte)))

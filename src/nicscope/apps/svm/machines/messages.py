@@ -211,6 +211,38 @@ class Mail(ABC):
             self.on_letter(unpacked(b"".join(parts)))
 
 
+class MessageMail(Mail, ABC):
+    """A message queue over an interface of messages: the task that sends also receives."""
+
+    async def carry(self) -> None:
+        """Send posted messages, and receive others."""
+        try:
+            while True:
+                self._bell = Gate()
+                await self._deliver_here()
+                if self._outbox:
+                    await self._send(self._outbox.popleft())
+                elif self._is_over and not self._here:
+                    await self._close()
+                    return
+                elif not self._here:
+                    await self._take_until(self._bell)
+        except SimulationError as error:
+            raise UnreachableError(str(error)) from error
+
+    @abstractmethod
+    async def _send(self, posted: Posted) -> None:
+        """Send a message whole."""
+
+    @abstractmethod
+    async def _take_until(self, wakeup: Gate) -> None:
+        """Receive messages until another task opens ``wakeup``."""
+
+    @abstractmethod
+    async def _close(self) -> None:
+        """Stay for what peers may still send again."""
+
+
 def frames(raw: bytes, most: int) -> Iterator[tuple[bytes, bool]]:
     """Split ``raw`` into fragments, each with whether more follow."""
     for at in range(0, len(raw), most):
@@ -418,7 +450,7 @@ BUFFERS = 56  # that messages fill; a queue has 64 places
 ANSWERS = 1  # of the layer's own, which nobody asks for
 
 
-class UNetMail(Mail):
+class UNetMail(MessageMail):
     """A node's message queue over Active Messages."""
 
     def __init__(self, node: int, node_of: Sequence[int]) -> None:
@@ -440,21 +472,11 @@ class UNetMail(Mail):
         """Memory that messages can be sent from."""
         return self._layer.endpoint.allocate(byte_count)
 
-    async def carry(self) -> None:
-        """Send posted messages, and receive others."""
-        try:
-            while True:
-                self._bell = Gate()
-                await self._deliver_here()
-                if self._outbox:
-                    await self._send(self._outbox.popleft())
-                elif self._is_over and not self._here:
-                    await self._layer.linger()
-                    return
-                elif not self._here:
-                    await self._layer.take_until(self._bell)
-        except SimulationError as error:
-            raise UnreachableError(str(error)) from error
+    async def _take_until(self, wakeup: Gate) -> None:
+        await self._layer.take_until(wakeup)
+
+    async def _close(self) -> None:
+        await self._layer.linger()
 
     async def _send(self, posted: Posted) -> None:
         letter, node = posted.letter, posted.node

@@ -17,17 +17,16 @@ from nicscope.apps.collectives.message_wires import PIECE, PUT, TrapezeWire
 from nicscope.apps.svm.machines.messages import (
     Kind,
     Letter,
-    Mail,
+    MessageMail,
     Posted,
-    UnreachableError,
     frames,
     unpacked,
 )
-from nicscope.errors import SimulationError
-from nicscope.interfaces.programs import Gate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from nicscope.interfaces.programs import Gate
 
 PAYLOAD = 4096  # bytes of the longest: a page of shared memory, at most
 LETTER, PAGE = range(2)  # what a payload is a piece of
@@ -72,7 +71,7 @@ class LetterWire(TrapezeWire):
         self._events.append(Piece(rank, content, key, at, end))
 
 
-class TrapezeMail(Mail):
+class TrapezeMail(MessageMail):
     """A node's message queue over an endpoint of Trapeze."""
 
     def __init__(self, node: int, node_of: Sequence[int], *, is_lossy: bool) -> None:
@@ -85,23 +84,17 @@ class TrapezeMail(Mail):
         self._wire = LetterWire(self.endpoint, self.nodes, PAYLOAD, is_lossy=self._is_lossy)
         await self._wire.open()
 
-    async def carry(self) -> None:
-        """Send posted messages, and receive others."""
-        try:
-            while True:
-                self._bell = Gate()
-                await self._deliver_here()
-                for each in self._wire.taken():
-                    self._take(each)
-                if self._outbox:
-                    await self._send(self._outbox.popleft())
-                elif self._is_over and not self._here:
-                    await self._wire.close()
-                    return
-                elif not self._here:
-                    await self._wire.take_until(self._bell)
-        except SimulationError as error:
-            raise UnreachableError(str(error)) from error
+    async def _deliver_here(self) -> None:
+        """Deliver messages to this node's own domains, and what has come from others."""
+        await super()._deliver_here()
+        for each in self._wire.taken():
+            self._take(each)
+
+    async def _take_until(self, wakeup: Gate) -> None:
+        await self._wire.take_until(wakeup)
+
+    async def _close(self) -> None:
+        await self._wire.close()
 
     async def _send(self, posted: Posted) -> None:
         letter, node = posted.letter, posted.node

@@ -22,6 +22,7 @@ EXAMPLES = (
     "[bold]nicscope verbs exec -- ibv_devinfo[/bold]\n\n"
     '[bold]nicscope verbs exec --peer "ibv_rc_pingpong -g 1 localhost" -- '
     "ibv_rc_pingpong -g 1[/bold]\n\n"
+    '[bold]nicscope verbs exec --paced --peer "ib_read_lat localhost" -- ib_read_lat[/bold]\n\n'
     '[bold]nicscope verbs exec --record bw.parquet --peer "ib_write_bw localhost" -- '
     "ib_write_bw[/bold]"
 )

@@ -43,8 +43,8 @@ def execute(
         list[str] | None,
         option(
             "COMMAND",
-            "Another program with its arguments, quoted, which is started "
-            "when the one before it waits; may be repeated.",
+            "Another program with its arguments, quoted; it starts when "
+            "the one before it waits. May be repeated.",
             "--peer",
         ),
     ] = None,
@@ -71,7 +71,8 @@ def execute(
         Path | None,
         option(
             "FILE",
-            "Trace of what the programs register and post, as nicscope record --verbs writes it.",
+            "Write a trace of the memory that the programs register and the requests that they "
+            "post, as nicscope record --verbs does.",
             "--record",
             parser=output_path,
         ),
@@ -80,7 +81,7 @@ def execute(
         bool,
         typer.Option(
             "--paced",
-            help="Have the programs' clocks show virtual time, so that they measure the model.",
+            help="The programs' clocks show virtual time, so that they measure the model.",
         ),
     ] = False,
     out: Annotated[
@@ -88,13 +89,13 @@ def execute(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Run compiled RDMA programs, unchanged, without a card.
+    """Run unmodified compiled RDMA programs without a card.
 
-    What the NIC did is shown when they end.
+    When they end, a report shows what their NICs did.
 
-    It finds a device nicscope0 through a libibverbs of nicscope's own, built by the system's
-    compiler on first use: no card, no kernel module, no root. A second shell's programs join the
-    same network; the first command, which holds the machine, ends when all of them have.
+    Programs find a device nicscope0 through nicscope's own libibverbs, which the system's compiler
+    builds on first use: no card, no kernel module, no root. Programs of a second shell join the
+    same network; the first command ends when all programs have ended.
     """
     from nicscope.reports.result import folder_for
     from nicscope.reports.verbs import ShownLive

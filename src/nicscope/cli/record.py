@@ -27,8 +27,8 @@ def record(
         Path,
         option(
             "FILE",
-            "The trace to write, as its ending says: .parquet, .csv (.zst, .gz) or "
-            ".oracleGeneral; a device, a FIFO or - (standard output) gets Parquet.",
+            "The trace to write; its ending sets the format: .parquet, .csv (.zst, .gz) "
+            "or .oracleGeneral; a device, a FIFO or - (standard output) gets Parquet.",
             "-o",
             "--output",
             parser=output_path,
@@ -66,17 +66,17 @@ def record(
 ) -> int:
     """Record the buffer of every socket send and receive of a program.
 
-    Input, output, signals and exit status are the program's own; with -o - what it prints goes to
-    the error stream, so that the trace can go through a pipe. Each call it makes on a socket
-    takes some 25 to 70 microseconds more, up to 140 where it and the recorder wake each other
+    The program's input, output, signals and exit status do not change; with -o - its output goes
+    to the error stream, so that the trace can go through a pipe. Each call on a socket takes some
+    25 to 70 microseconds longer, up to 140 where the program and the recorder wake each other
     across processors: bench/record_overhead.py measures it.
 
-    With --pid, a process that runs already is recorded, and what it starts from then on; Ctrl-C
-    ends the recording, and the process runs on. As long as it is recorded, every system call that
-    it makes takes as much more.
+    With --pid, a running process is recorded, and the processes that it starts from then on;
+    Ctrl-C ends the recording, and the process runs on. While it is recorded, every one of its
+    system calls takes that much longer.
 
-    With --verbs, a library is loaded in front of the program's libibverbs, of a real card or of
-    verbs exec; a posted request takes less than 100 nanoseconds more.
+    With --verbs, the recorder loads a library in front of the program's libibverbs, of a real card
+    or of verbs exec; a posted request takes less than 100 nanoseconds longer.
     """
     if verbs:
         return record_verbs(output, command or [], pid=pid, seconds=seconds, quiet=quiet)

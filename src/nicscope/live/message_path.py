@@ -1,9 +1,9 @@
-"""Serving the rings of all attached programs: what a message costs the machine, compiled.
+"""Serve the rings of all attached programs: the compiled path of each message.
 
 ``serve`` takes work requests from programs' rings and posts them as the processes of the machine
-would, fires what moves packets, and puts completions into programs' rings, until nothing is left
-to do or something needs Python: a socket, an asynchronous error, a request that is refused.  The
-functions of rings.c, which alone touch what programs write, are called from a distance.
+would, fires events that move packets, and puts completions into programs' rings, until nothing is
+left to do or Python is needed: for a socket, an asynchronous error or a refused request.  It calls
+the functions of rings.c by their addresses; they alone touch memory that programs write.
 """
 
 # ruff: noqa: D103
@@ -188,7 +188,7 @@ def keep_values(live, n, p): ...
 
 @kernel
 def serve(live, patience):
-    """Serve all programs until nothing has come for ``patience`` ns, or Python is needed; why."""
+    """Serve all programs until idle for ``patience`` ns, or Python is needed; return why."""
     begun = clock(live)
     quiet_since = begun
     rounds = 0
@@ -221,7 +221,7 @@ def serve(live, patience):
 
 @routine
 def serve_once(live):
-    """Take what programs have posted, fire what moves packets, hand over what has ended."""
+    """Take posted requests, fire events that move packets, deliver completions."""
     is_busy = _take_all(live)
     if live.state[0].paced == 0:
         is_busy = move(live) or is_busy
@@ -247,7 +247,7 @@ def _take_all(live):
 
 @step
 def _follow_clock(live, n):
-    """Have virtual time be as late as the program of node ``n``, which posts, has been shown."""
+    """Advance virtual time to the latest that the posting program of node ``n`` was shown."""
     row = live.nodes[n].clock - 1
     if row < 0:
         return
@@ -270,11 +270,11 @@ def _deliver_all(live):
 
 @kernel
 def serve_paced(live, patience):
-    """As ``serve``, but virtual time goes on only while all programs wait.
+    """As ``serve``, but virtual time advances only while all programs wait.
 
-    One waits that has polled in vain since it was last shown anything, or sleeps, or gives no sign
-    for long enough, as one that spins on memory does not.  So an event happens after what programs
-    do about the events before it.
+    A program waits if it has polled in vain since it was last shown anything, sleeps, or gives no
+    sign for long enough, as when it spins on memory.  So programs react to each event before the
+    next one happens.
     """
     begun = clock(live)
     state = live.state[0]
@@ -361,7 +361,7 @@ def _reasons(live):
 
 @step
 def _moves_next(machine):
-    """When the next packet moves, or NEVER: the earliest event that is no timer's."""
+    """The time of the earliest event that is not a timer's, or NEVER."""
     soonest = NEVER
     times = machine.agenda.times
     for slot in range(NODES * KINDS):
@@ -380,7 +380,7 @@ def _timer_next(machine):
 
 @routine
 def _fire_all(live, begun):
-    """Fire events up to ``tally.until``; what programs' operations want is made."""
+    """Fire events up to ``tally.until``; supply what programs' operations want."""
     fired = fire(live, begun, EVENTS_AT_ONCE)
     while live.machine.tally[0].wants != 0:
         supply(live)
@@ -390,7 +390,7 @@ def _fire_all(live, begun):
 
 @routine
 def move(live):
-    """Fire what moves packets at once, and timers when as much real time has passed."""
+    """Fire events that move packets at once, and timers after as much real time."""
     machine = live.machine
     tally = machine.tally[0]
     fired = np.int64(0)
@@ -413,10 +413,10 @@ def move(live):
 
 @routine
 def pass_idle_time(live):
-    """Have virtual time pass as long as all programs have waited, which ends with this.
+    """Advance virtual time by the real time for which all programs waited, and end the wait.
 
-    The time that the machine itself takes, to compile as well, is not theirs: no timer may expire
-    for that.
+    Time that the machine itself takes, also to compile, does not count: no timer may expire
+    because of it.
     """
     state = live.state[0]
     if state.is_idle == 0:
@@ -453,7 +453,7 @@ def begin_round(live):
 
 @routine
 def take_work(live, n):
-    """Post what the programs of node ``n`` have put into their rings; whether there was any."""
+    """Post the requests in the rings of node ``n``; return whether there were any."""
     node = live.nodes[n]
     node.left = 0
     has_any = False
@@ -502,7 +502,7 @@ def _places(live, n, p, kind):
 
 @step
 def _lacks_memory(live, n, p, count):
-    """Whether one of the first ``count`` requests is by value and there is no place for that."""
+    """Whether one of the first ``count`` requests is inline and there is no place for it."""
     most = np.int64(-1)
     for i in range(count):
         most = max(most, np.int64(live.taken[i].inlined))
@@ -560,7 +560,7 @@ def forget_requests(live, n, p):
 
 @step
 def _keep(live, n, i, ring, p, opcode):
-    """Keep what a completion will say of request ``i`` of ``taken``; its cookie."""
+    """Store what a completion will report of request ``i`` of ``taken``; return its cookie."""
     taken = live.taken[i]
     row = _allocate(live, n)
     request = live.pool[n, row]
@@ -620,7 +620,7 @@ def _write_operation(live, n, process, place, operation, p, pieces, cookie):
 
 @step
 def _put_receive(live, n, ring, p, kind, process, i, place):
-    """Put down that receive ``i`` is provided; 0 if its queue pair takes none."""
+    """Enter receive ``i`` as provided; return 0 if its queue pair takes none."""
     if kind == IS_RECEIVE and live.ports[n, p].receives == 0:
         live.state[0].refused += 1
         return 0
@@ -638,7 +638,7 @@ def _put_receive(live, n, ring, p, kind, process, i, place):
 
 @routine
 def _put_send(live, n, ring, p, process, i, place):
-    """Put down that request ``i`` is posted; 0 if it ends at once, as it is none."""
+    """Enter request ``i`` as posted; return 0 if it is invalid and ends at once."""
     taken = live.taken[i]
     port = live.ports[n, p]
     opcode = taken.opcode
@@ -685,7 +685,7 @@ def _put_send(live, n, ring, p, process, i, place):
 
 @step
 def _write_words(content, word, swap):
-    """Write what goes with a request: its word, no key of a descriptor, and what it swaps."""
+    """Write the operands of a request: its word, a descriptor's key of 0, its swap value."""
     for i in range(8):
         content[i] = np.uint8((word >> (8 * i)) & 0xFF)
         content[8 + i] = 0
@@ -726,7 +726,7 @@ def _keep_inline(live, n, p, process, i, place):
 
 @routine
 def _refuse(live, n, ring, p, i):
-    """End request ``i``, which the NIC does not take; Python has its queue pair fail."""
+    """End request ``i``, which the NIC refuses; Python makes its queue pair fail."""
     taken = live.taken[i]
     port = live.ports[n, p]
     live.state[0].refused += 1
@@ -748,7 +748,7 @@ def _refuse(live, n, ring, p, i):
 
 @routine
 def deliver(live, n):
-    """Hand the programs of node ``n`` what has ended; whether anything has."""
+    """Deliver completions to the programs of node ``n``; return whether there were any."""
     has_any = False
     work = live.machine.ports.work
     for q in range(live.nodes[n].queues):
@@ -768,7 +768,7 @@ def deliver(live, n):
 
 @routine
 def _collect(live, n, q, most):
-    """Take up to ``most`` completions off queue ``q`` of the NIC into ``ended``; how many."""
+    """Move up to ``most`` completions of the NIC's queue ``q`` to ``ended``; return how many."""
     work = live.machine.ports.work
     queue = work.queues[n, q]
     found = 0
@@ -804,7 +804,7 @@ def _write_end(live, i, wr_id, position, ring):
 
 @step
 def _collect_sent(live, n, p, i):
-    """The next end of a request that is announced, past those that are not."""
+    """Collect the next request with a completion; release those before it, which have none."""
     ports = live.machine.ports
     port = ports.table[n, p]
     while True:

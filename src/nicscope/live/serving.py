@@ -1,4 +1,4 @@
-"""The state of what programs have open, for the compiled message path, and its entries."""
+"""State of the objects that programs have open, for the compiled message path."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _BYTES = 8  # of a word
 
 
 def new_live(machine: Any, pace: Any) -> Live:
-    """Nothing open on ``machine``; ``pace``: the bytes of programs' clocks, or None."""
+    """State with nothing open on ``machine``; ``pace``: bytes of programs' clocks, or None."""
     words = layout.DTYPES["pace"].itemsize // _BYTES
     clocks = np.zeros(0, np.int64) if pace is None else pace.view(np.int64)[words:]
     ports = machine.ports
@@ -81,9 +81,9 @@ class Serving:
     """Serves the rings of all attached programs."""
 
     def __init__(self, fabric: LiveFabric, poll: int, pace: Any = None) -> None:
-        """``poll``: the descriptor by which sockets are waited for.
+        """``poll``: the descriptor to wait on for sockets.
 
-        ``pace``: the bytes in which programs' clocks look, which go by virtual time then.
+        ``pace``: the bytes from which programs' clocks read virtual time, or None.
         """
         self._fabric = fabric
         self._simulation = fabric.begun()
@@ -166,7 +166,7 @@ class Serving:
         make_what_is_wanted(self._machine, self._simulation.topology)
 
     def _keep_values(self, node: int, port: int) -> None:
-        """Make memory for what a queue pair's requests have by value."""
+        """Allocate memory for the inline data of a queue pair's requests."""
         device: Any = self._fabric.devices[node]
         pair = device._by_port[port]
         try:
@@ -178,16 +178,16 @@ class Serving:
         row["inline_room"], row["inline_places"], row["inlined"] = room, places, 0
 
     def is_rung(self) -> bool:
-        """Whether a program has posted something that was not looked at."""
+        """Whether a program has posted something that is not handled yet."""
         return bool(self._so.live_is_rung())
 
     # What programs have.
 
     def attach(self, node: int, segment: int, pid: int) -> None:
-        """A process is there whose segment has that descriptor.  Errors: ``OSError``."""
+        """Attach a process; ``segment``: descriptor of its shared memory.  Errors: ``OSError``."""
         wrong = self._so.live_attach(node, segment)
         if wrong:
-            raise OSError(wrong, "a program's segment cannot be mapped")
+            raise OSError(wrong, "cannot map a program's shared memory")
         record = self.live.nodes[node]
         record["works"] = record["queues"] = record["left"] = record["drains"] = 0
         record["troubles"] = self._machine.ports.nodes[node]["async_errors"]
@@ -196,22 +196,22 @@ class Serving:
         record["attached"] = 1
 
     def detach(self, node: int) -> None:
-        """The program has gone."""
+        """Detach the program of ``node``."""
         self.live.nodes[node]["attached"] = 0
         self._so.live_detach(node)
 
     def open_ring(self, node: int, ring: Ring, sges: int = 0, inline: int = 0) -> None:
-        """A ring is there: of requests of so many elements, or bytes by value; of completions."""
+        """Open a ring: of completions, or of requests of so many elements or inline bytes."""
         numbers = ring.number, ring.at, ring.stride, ring.slots, sges, inline
         self._so.live_open_ring(node, *numbers)
 
     def announce(self, node: int, ring: Ring, channel: int, cookie: int) -> None:
-        """Have events of a completion queue go to the descriptor ``channel``."""
+        """Send events of a completion queue to the descriptor ``channel``."""
         word = cookie - (cookie >> 63 << 64)
         self._so.live_announce(node, ring.number, channel, word)
 
     def close_ring(self, node: int, ring: Ring) -> None:
-        """A ring has gone."""
+        """Close a ring."""
         self._so.live_close_ring(node, ring.number)
 
     def list_rings(
@@ -220,7 +220,7 @@ class Serving:
         work: Iterable[tuple[int, int, int]],
         queues: Iterable[tuple[int, int]],
     ) -> None:
-        """All rings of requests (ring, port, kind) and of completions (the NIC's queue, ring)."""
+        """Set all rings of requests (ring, port, kind) and completions (the NIC's queue, ring)."""
         record = self.live.nodes[node]
         for name, rows, table in (
             ("works", [*work], self.live.work),
@@ -232,7 +232,7 @@ class Serving:
         record["left"] = 1
 
     def note_pair(self, device: LiveDevice, pair: Pair) -> None:
-        """A queue pair was made, or modified."""
+        """Follow a queue pair that was created or modified."""
         row = self.live.ports[device.node, pair.port]
         row["number"], row["kind"], row["peer"] = pair.number, pair.kind, pair.peer or 0
         row["sends"] = pair.state >= calls.RTS and pair.kind != calls.XRC_RECV
@@ -253,12 +253,12 @@ class Serving:
             self._so.live_skip(node, ring.number)
 
     def forget_pair(self, node: int, port: int) -> None:
-        """A queue pair has gone."""
+        """Forget a queue pair that was destroyed."""
         self._forget(node, port)
         self.live.ports[node, port] = np.zeros((), message_path.PORT)
 
     def note_region(self, node: int, row: int, key: int, shift: int, real: int) -> None:
-        """A region is there, or has gone (a key of 0)."""
+        """Enter a region, or remove one (a key of 0)."""
         self.live.regions[node, row] = key, shift, real
 
     @property

@@ -107,6 +107,40 @@ def test_garbage_in_questions_and_rings_ends_nobody_else(machine, client, seed):
     other.close()
 
 
+def test_a_process_for_which_there_is_no_room_is_told_so_and_takes_no_place(machine, monkeypatch):
+    def no_segment():
+        raise OSError(errno.EMFILE, "too many open files")
+
+    first = Client(machine.path)
+    with monkeypatch.context() as full:
+        full.setattr("nicscope.live.machine.Segment", no_segment)
+        assert first.ask("HELLO", layout.FINGERPRINT, os.getpid())[0] == errno.EMFILE
+    assert first.hello()["node"] == 0
+    first.close()
+
+
+def is_open(descriptor):
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+def test_a_channel_that_its_program_lets_block_blocks_nobody(client):
+    client.hello()
+    heard, told = os.pipe()
+    assert client.ask("CREATE_CHANNEL", 1, descriptors=[told])[0] == 0
+    os.set_blocking(told, True)
+    client.ask("ALLOC_PD")
+    pipe = os.fstat(heard).st_ino
+    ends = [each for each in range(3, 1024) if is_open(each) and os.fstat(each).st_ino == pipe]
+    assert sorted(map(os.get_blocking, ends)) == [False, True, True]  # the first is the machine's
+    for each in (heard, told):
+        os.close(each)
+    assert client.ask("CREATE_CHANNEL", 1, descriptors=[client.bell])[0] == errno.EINVAL
+
+
 def test_questions_of_a_wrong_length_end_the_connection_alone(machine, client):
     client.socket.send(b"short")
     assert client.socket.recv(10) == b""

@@ -104,6 +104,25 @@ def test_each_request_moves_what_is_there_when_it_is_posted(queues, seed):
         at += size
 
 
+def test_a_read_after_a_write_sees_it_where_two_regions_are_of_one_page(queues):
+    memory, address, key, rkey = queues.register(2 * PAGE)
+    error, _, _, other, *_ = queues.client.ask("REG_MR", queues.pd, address, PAGE, address, 15)
+    assert error == 0
+    memory[:100], memory[PAGE : PAGE + 100] = b"a" * 100, b"b" * 100
+    for number, (opcode, at, name) in enumerate(
+        ((calls.WR_READ, 1000, rkey), (calls.WR_WRITE, 0, other), (calls.WR_READ, 2000, rkey))
+    ):
+        queues.sends[0].put(
+            "send", [(address + PAGE + at, 100, key)], wr_id=number, send_flags=SIGNALED,
+            opcode=opcode, remote=address, rkey=name,
+        )  # fmt: skip
+    queues.client.ring()
+
+    assert [int(queues.ended.wait()["status"]) for _ in range(3)] == [calls.SUCCESS] * 3
+    assert memory[PAGE + 1000 : PAGE + 1100] == b"a" * 100
+    assert memory[PAGE + 2000 : PAGE + 2100] == memory[:100] == b"b" * 100
+
+
 def test_requests_by_value_keep_what_they_were_posted_with(queues):
     memory, address, _, rkey = queues.register(PAGE)
     values = [bytes([number]) * (1 + number % 60) for number in range(20)]

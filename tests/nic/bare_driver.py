@@ -346,7 +346,9 @@ class Bare:
         return True
 
     def _meet(self, n: int, d: int, place: int) -> None:
-        head = self.ports.arrival_heads[d, int(record_header(self.nics, d, self.ports.send_heads[n, place]))]
+        head = self.ports.arrival_heads[
+            d, int(record_header(self.nics, d, self.ports.send_heads[n, place]))
+        ]
         if self.loses(self.frames):
             head["kind"] = VOIDED
         else:

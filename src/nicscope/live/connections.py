@@ -71,13 +71,15 @@ class Connections:
         return self._made
 
     def bind(self, end: End, port: int) -> int:
-        """Give an end a port, or one that is free for 0.  Errors: EADDRINUSE."""
+        """Give an end a port, or one that is free for 0.  Errors: EADDRINUSE; EADDRNOTAVAIL."""
         if port > LAST:
             raise Refused(errno.EINVAL)
         mine = [each for each in self._ends.values() if each.node == end.node]
         used = {each.port for each in mine if each.holds_port}
         if port in used:
             raise Refused(errno.EADDRINUSE)
+        if not port and used.issuperset(range(FIRST_FREE, LAST + 1)):
+            raise Refused(errno.EADDRNOTAVAIL)
         while not port:
             self._next_port = self._next_port + 1 if self._next_port < LAST else FIRST_FREE
             port = 0 if self._next_port in used else self._next_port

@@ -79,12 +79,26 @@ static uint64_t generation = 1, uses;
 
 void forget_what_was_read(void) { generation++; }
 
+/* What was read of pages that are written as other frames', of a region that overlaps, is old now. */
+static void forget_doubles(int64_t n, int64_t begin, int64_t end)
+{
+	for (struct extent *e = ahead[n]; e < ahead[n] + AHEADS; e++) {
+		int64_t last = e->generation == generation ? (e->end - 1) >> PAGE_SHIFT : -1;
+		for (int64_t i = e->begin >> PAGE_SHIFT; i <= last && i < nodes[n].frames; i++)
+			for (int64_t j = begin >> PAGE_SHIFT; j <= (end - 1) >> PAGE_SHIFT && j < nodes[n].frames; j++)
+				if (i != j && nodes[n].pages[i] && nodes[n].pages[i] == nodes[n].pages[j])
+					e->generation = 0;
+	}
+}
+
 static void write_behind(int64_t n)
 {
 	int64_t begin = behind[n].begin, end = behind[n].end;
 	behind[n].begin = behind[n].end = 0;
-	if (begin < end)
+	if (begin < end) {
 		move((mover)process_vm_writev, n, begin, end - begin);
+		forget_doubles(n, begin, end);
+	}
 }
 
 int64_t write_all_behind(void)

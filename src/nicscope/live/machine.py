@@ -11,6 +11,7 @@ import errno
 import os
 import select
 import socket
+import stat
 import struct
 import time
 from typing import TYPE_CHECKING, Any, cast
@@ -126,6 +127,8 @@ class Client:
             return [refused.errno], []
         except SimulationError:  # there is no room for it in the machine
             return [errno.ENOMEM], []
+        except OSError as error:  # nor in this process, of descriptors above all
+            return [error.errno or errno.EIO], []
         finally:
             for descriptor in given:
                 os.close(descriptor)
@@ -135,12 +138,21 @@ class Client:
             raise Refused(errno.EPROTO)
         told = self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         self.pid = _CREDENTIALS.unpack(told)[0] or pid
-        device = self.machine.take_device()
-        self.segment = Segment()
-        self.device = device
-        device.own(self.pid)
-        self.machine.serving.attach(device.node, self.segment.fd, self.pid)
-        self.segment.header["node"] = device._node
+        segment = Segment()
+        try:
+            device = self.machine.take_device()
+            device.own(self.pid)
+            try:
+                self.machine.serving.attach(device.node, segment.fd, self.pid)
+            except OSError:
+                device.own(0)
+                self.machine._unused.append(device)
+                raise
+        except (Refused, OSError):
+            segment.end()
+            raise
+        self.segment, self.device = segment, device
+        segment.header["node"] = device._node
         facts, node = device.facts, device._node
         gids = [
             int.from_bytes(part, "little") for gid in addresses(node) for part in (gid[:8], gid[8:])
@@ -160,8 +172,10 @@ class Client:
         if not given:
             raise Refused(errno.EINVAL)
         handle, self.next_channel = self.next_channel, self.next_channel + 1
-        end = os.dup(given[0])
-        os.set_blocking(end, False)
+        # Opened anew: that the program has its own end block does not have this one block.
+        if not stat.S_ISFIFO(os.fstat(given[0]).st_mode):
+            raise Refused(errno.EINVAL)
+        end = os.open(f"/proc/self/fd/{given[0]}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         self.channels[handle] = end
         if is_async == OF_DEVICE:
             self.is_async.add(handle)
@@ -603,7 +617,8 @@ class Machine:
         self._timers = machine.agenda.times[: NODES * KINDS].reshape(NODES, KINDS)[:, TIMER]
         self.serving = Serving(fabric, self._poll.fileno(), pace)
         self._state: Any = self.serving.live.state
-        self._state["is_idle"], self._state["idle_since"] = 1, time.monotonic_ns()
+        # Clocks of paced programs go on with the first look, which finds that all wait.
+        self._state["is_idle"], self._state["idle_since"] = pace is None, time.monotonic_ns()
         fabric.quiet = self.serving.let_packets_move
         self._processors = len(os.sched_getaffinity(0))
 
@@ -630,9 +645,9 @@ class Machine:
         while not is_over():
             self.serving.link_directly()
             reasons = self.serving.serve(SPIN_NS)
-            if reasons & (TROUBLED | REFUSED):
+            if reasons & (TROUBLED | REFUSED) or self.serving.live.nodes["drains"].any():
                 self._mind(reasons)
-            elif reasons == IDLE:
+            if reasons == IDLE:
                 self._sleep()
             else:
                 self._attend(0)
@@ -686,7 +701,10 @@ class Machine:
                 self._answer(self.clients[descriptor])
 
     def _accept(self) -> None:
-        connection, _ = self.listener.accept()
+        try:
+            connection, _ = self.listener.accept()
+        except OSError:  # of descriptors there are no more: it waits
+            return
         told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         _, user, _ = _CREDENTIALS.unpack(told)
         if user != os.geteuid():

@@ -41,6 +41,7 @@ IS_SEND, IS_RECEIVE, IS_SHARED = range(3)  # kinds of queues of work requests
 SLACK_PS = 1_000_000  # by which timers may be ahead of what moves packets
 PS_PER_NS = 1000
 LOOK_EVERY = 64  # busy rounds between two looks at the sockets
+MOVES_AT_ONCE = 1024  # events between two looks at programs' rings
 # Real time without a sign of a program that was shown something: after which it may be asleep, is
 # taken to wait for packets that move, and is taken to wait for timers, or for nothing here.
 LOOK_NS, REACTION_NS, REST_NS = 50_000, 100_000, 2_000_000_000
@@ -195,12 +196,12 @@ def serve(live, patience):
     while True:
         rounds += 1
         is_busy = serve_once(live)
-        reasons = _reasons(live)
-        if reasons != IDLE:
-            return reasons
         state = live.state[0]
         if is_busy:
             state.is_idle = 0
+        reasons = _reasons(live, is_busy)
+        if reasons != IDLE:
+            return reasons
         now = clock(live)
         if now - begun > LONGEST_NS:
             return ASKED
@@ -224,7 +225,9 @@ def serve_once(live):
     """Take posted requests, fire events that move packets, deliver completions."""
     is_busy = _take_all(live)
     if live.state[0].paced == 0:
-        is_busy = move(live) or is_busy
+        is_busy = move(live, np.int64(MOVES_AT_ONCE)) or is_busy
+    elif is_busy:
+        show_time(live, live.machine.tally[0].now // PS_PER_NS, np.int64(0))
     settle(live)
     return _deliver_all(live) or is_busy
 
@@ -280,10 +283,12 @@ def serve_paced(live, patience):
     state = live.state[0]
     tally = live.machine.tally[0]
     rounds = 0
+    has_fired = False
     while True:
         rounds += 1
         is_busy = serve_once(live)
-        reasons = _reasons(live)
+        reasons = _reasons(live, is_busy or has_fired)
+        has_fired = False
         if reasons != IDLE:
             return reasons
         now = clock(live)
@@ -308,10 +313,12 @@ def serve_paced(live, patience):
             state.is_idle = 0
             tally.until = soonest
             _fire_all(live, np.int64(0))
+            has_fired = True
+            # Before what has happened is there to be seen: nobody sees it earlier than it happened.
+            show_time(live, tally.now // PS_PER_NS, np.int64(0))
             written = settle(live) > 0
             if _deliver_all(live) or written:
                 _note_shown(live, now)
-            show_time(live, tally.now // PS_PER_NS, np.int64(0))
             continue
         if is_asked(live):
             return ASKED
@@ -341,14 +348,15 @@ def _all_wait(live, or_sleep):
 
 
 @step
-def _reasons(live):
+def _reasons(live, is_busy):
     reasons = np.int64(IDLE)
     for n in range(NODES):
         node = live.nodes[n]
         if node.attached == 0:
             continue
         troubles = live.machine.ports.nodes[n].async_errors
-        if node.troubles != troubles or node.drains == 1:
+        # A queue pair drains as something happens: to look in vain would keep timers from it.
+        if node.troubles != troubles or (node.drains == 1 and is_busy):
             node.troubles = troubles
             reasons |= TROUBLED
     if live.state[0].refused != 0:
@@ -389,12 +397,15 @@ def _fire_all(live, begun):
 
 
 @routine
-def move(live):
-    """Fire events that move packets at once, and timers after as much real time."""
+def move(live, most):
+    """Fire events that move packets at once, and timers after as much real time.
+
+    Once ``most`` events have been fired the rest waits, so that programs are looked at in between.
+    """
     machine = live.machine
     tally = machine.tally[0]
     fired = np.int64(0)
-    while True:
+    while fired < most:
         soonest = _moves_next(machine)
         if soonest >= NEVER:
             break
@@ -435,8 +446,8 @@ def pass_idle_time(live):
 
 @kernel
 def let_packets_move(live):
-    """As ``move``, for Python."""
-    has_moved = move(live)
+    """As ``move``, for Python: until no packet moves."""
+    has_moved = move(live, np.int64(NEVER))
     settle(live)
     return has_moved
 
@@ -532,13 +543,14 @@ def _post(live, n, ring, p, kind, count):
 
 @step
 def _allocate(live, n):
-    """A row of ``pool`` for a request: there are more than the NIC has places."""
+    """A row of ``pool`` for a request: there are as many as the NIC has places."""
     node = live.nodes[n]
     row = node.free - 1
     if row >= 0:
         node.free = live.pool[n, row].next
         return np.int64(row)
-    node.fresh += 1
+    # The last row is a program's that has lost all others.
+    node.fresh = min(node.fresh + 1, np.int64(live.pool.shape[1]))
     return np.int64(node.fresh - 1)
 
 

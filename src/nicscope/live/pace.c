@@ -1,10 +1,14 @@
 /* Preloaded into programs that are paced: their clocks show the machine's virtual time, the time
  * stamp counter too, which the processor is told to trap. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -112,8 +116,9 @@ static void trapped(int number, siginfo_t *info, void *context)
 {
 	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
 	const uint8_t *at = (const uint8_t *)registers[REG_RIP];
-	int wrong = errno, is_plain = !info->si_addr && at[0] == 0x0F && at[1] == 0x31;
-	int is_numbered = !info->si_addr && at[0] == 0x0F && at[1] == 0x01 && at[2] == 0xF9;
+	int wrong = errno, is_refused = info->si_code == SI_KERNEL; /* an instruction, not an address */
+	int is_plain = is_refused && at[0] == 0x0F && at[1] == 0x31;
+	int is_numbered = is_refused && at[0] == 0x0F && at[1] == 0x01 && at[2] == 0xF9;
 	if (is_plain || is_numbered) {
 		uint64_t counter = counter_at((uintptr_t)at);
 		registers[REG_RAX] = (greg_t)(uint32_t)counter;
@@ -132,21 +137,25 @@ static int is_gone(uint64_t pid)
 	return kill((pid_t)pid, 0) && errno == ESRCH;
 }
 
-/* A process's own place among the clocks, where one is free. */
+/* A process's own place among the clocks: the one that it had before it became another program, or
+ * where one is free. */
 static void take_clock(void)
 {
 	struct live_clock *clocks = (struct live_clock *)(pace + 1);
 	uint64_t pid = (uint64_t)getpid(), shown = own->shown;
 	own = &none;
-	for (int i = 0; i < (int)LIVE_CLOCKS; i++) {
+	for (int i = 0; i < (int)LIVE_CLOCKS; i++)
+		if (__atomic_load_n(&clocks[i].pid, __ATOMIC_SEQ_CST) == pid)
+			own = &clocks[i];
+	for (int i = 0; i < (int)LIVE_CLOCKS && own == &none; i++) {
 		uint64_t before = __atomic_load_n(&clocks[i].pid, __ATOMIC_SEQ_CST);
 		if ((before && !is_gone(before)) ||
 		    !__atomic_compare_exchange_n(&clocks[i].pid, &before, pid, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 			continue;
 		own = &clocks[i];
-		break;
+		own->shown = 0;
 	}
-	own->shown = shown;
+	own->shown = shown > own->shown ? shown : own->shown;
 }
 
 __attribute__((constructor)) static void begin(void)
@@ -169,3 +178,65 @@ __attribute__((constructor)) static void begin(void)
 	sigaction(SIGSEGV, &traps, &before);
 	prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
 }
+
+/* Another program begins with the counter as it is: its loader reads that before anything can be
+ * preloaded, and a thread hands on what it was told of it. */
+
+static void show_counter(int as_it_is)
+{
+	int wrong = errno;
+	if (pace)
+		prctl(PR_SET_TSC, as_it_is ? PR_TSC_ENABLE : PR_TSC_SIGSEGV);
+	errno = wrong;
+}
+
+#define BEGINS(type, name, parameters, ...)                                                            \
+	EXPORT type name parameters                                                                    \
+	{                                                                                              \
+		static __typeof__(name) *next;                                                         \
+		if (!next)                                                                             \
+			next = (__typeof__(name) *)dlsym(RTLD_NEXT, #name);                            \
+		show_counter(1);                                                                       \
+		type found = next(__VA_ARGS__);                                                        \
+		show_counter(0);                                                                       \
+		return found;                                                                          \
+	}
+
+typedef char *const *words;
+typedef const posix_spawn_file_actions_t *actions;
+typedef const posix_spawnattr_t *attributes;
+BEGINS(int, execve, (const char *path, words given, words settings), path, given, settings)
+BEGINS(int, execv, (const char *path, words given), path, given)
+BEGINS(int, execvp, (const char *name, words given), name, given)
+BEGINS(int, execvpe, (const char *name, words given, words settings), name, given, settings)
+BEGINS(int, fexecve, (int file, words given, words settings), file, given, settings)
+BEGINS(int, posix_spawn,
+       (pid_t *restrict made, const char *restrict path, actions restrict first, attributes restrict how,
+	char *const given[restrict], char *const settings[restrict]),
+       made, path, first, how, given, settings)
+BEGINS(int, posix_spawnp,
+       (pid_t *restrict made, const char *restrict name, actions restrict first, attributes restrict how,
+	char *const given[restrict], char *const settings[restrict]),
+       made, name, first, how, given, settings)
+BEGINS(int, system, (const char *command), command)
+BEGINS(FILE *, popen, (const char *command, const char *mode), command, mode)
+
+/* The same of a list of words. */
+enum { MOST_WORDS = 1024 };
+#define LISTED(name, setting, begin)                                                                   \
+	EXPORT int name(const char *path, const char *first, ...)                                      \
+	{                                                                                              \
+		char *given[MOST_WORDS] = {(char *)first};                                             \
+		va_list rest;                                                                          \
+		va_start(rest, first);                                                                 \
+		int many = 0;                                                                          \
+		while (given[many] && ++many < MOST_WORDS)                                             \
+			given[many] = va_arg(rest, char *);                                            \
+		words settings = setting;                                                              \
+		va_end(rest);                                                                          \
+		errno = E2BIG;                                                                         \
+		return many < MOST_WORDS ? begin(path, given, settings) : -1;                          \
+	}
+LISTED(execl, environ, execve)
+LISTED(execlp, environ, execvpe)
+LISTED(execle, va_arg(rest, words), execve)

@@ -126,6 +126,7 @@ CALLED(has_rung, int64_t n)
 
 EXPORT int live_is_rung(void)
 {
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* after a program was told that the machine sleeps */
 	for (int n = 0; n < NODES; n++) {
 		struct live_header *header = (struct live_header *)clients[n].segment;
 		if (header && __atomic_load_n(&header->bell, __ATOMIC_SEQ_CST) != clients[n].bell)

@@ -33,10 +33,14 @@ class Segment:
     def __init__(self) -> None:
         size = layout.CONSTANTS["SEGMENT_BYTES"]
         self.fd = os.memfd_create("nicscope", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(self.fd, size)
-        # A program that cut it short would end the machine.
-        fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
-        self.memory = mmap.mmap(self.fd, size)
+        try:
+            os.ftruncate(self.fd, size)
+            # A program that cut it short would end the machine.
+            fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+            self.memory = mmap.mmap(self.fd, size)
+        except OSError:
+            os.close(self.fd)
+            raise
         self.view = memoryview(self.memory)
         self.header: Any = np.frombuffer(self.memory, layout.DTYPES["header"], 1)
         at, count = layout.CONSTANTS["RINGS_AT"], layout.CONSTANTS["RINGS"]

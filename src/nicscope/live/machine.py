@@ -602,6 +602,7 @@ class Machine:
         self._tally = machine.tally
         self._timers = machine.agenda.times[: NODES * KINDS].reshape(NODES, KINDS)[:, TIMER]
         self.serving = Serving(fabric, self._poll.fileno(), pace)
+        fabric.posted_at = self.serving.live.ports
         self._state: Any = self.serving.live.state
         self._state["is_idle"], self._state["idle_since"] = 1, time.monotonic_ns()
         fabric.quiet = self.serving.let_packets_move

@@ -57,6 +57,13 @@ class Client:
         self.socket.close()
 
 
+def free_port():
+    """A TCP port that nobody else's programs of this kind use."""
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return probe.getsockname()[1]
+
+
 def needs(program):
     """Skips a test where a program is not installed."""
     packages = {

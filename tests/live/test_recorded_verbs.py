@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import os
 import shlex
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from live_clients import needs
+from live_clients import free_port, needs
 
 from nicscope.cli.app import main
 from nicscope.live.build import HERE, VERBS, compiler
@@ -322,13 +321,6 @@ ORACLE = [  # what perftest's and the pingpongs' options say that each end moves
     ("ibv_rc_pingpong -g 1 -N -s 5000", {"send": (48, 5000), "recv": (48, 5000)}),
     ("ibv_ud_pingpong -g 1 -s 1000", {"send": (48, 1000), "recv": (48, 1040)}),  # with the GRH
 ]
-
-
-def free_port():
-    """A TCP port that nobody else's programs of this kind use."""
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.mark.long

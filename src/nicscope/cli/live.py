@@ -24,7 +24,9 @@ EXAMPLES = (
     "ibv_rc_pingpong -g 1[/bold]\n\n"
     '[bold]nicscope verbs exec --paced --peer "ib_read_lat localhost" -- ib_read_lat[/bold]\n\n'
     '[bold]nicscope verbs exec --record bw.parquet --peer "ib_write_bw localhost" -- '
-    "ib_write_bw[/bold]"
+    "ib_write_bw[/bold]\n\n"
+    '[bold]nicscope verbs exec --pcap bw.pcapng --peer "ib_write_bw -n 20 localhost" -- '
+    "ib_write_bw -n 20[/bold]"
 )
 
 
@@ -77,6 +79,15 @@ def execute(
             parser=output_path,
         ),
     ] = None,
+    pcap: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "RoCE v2 frames that leave the NICs, at their virtual times, as pcapng for Wireshark.",
+            "--pcap",
+            parser=output_path,
+        ),
+    ] = None,
     paced: Annotated[
         bool,
         typer.Option(
@@ -118,6 +129,7 @@ def execute(
             stream if as_json else None,
             record,
             paced,
+            pcap,
         )
         if isinstance(found, list):
             return next(filter(None, found), 0)

@@ -616,6 +616,7 @@ class Machine:
         self._tally = machine.tally
         self._timers = machine.agenda.times[: NODES * KINDS].reshape(NODES, KINDS)[:, TIMER]
         self.serving = Serving(fabric, self._poll.fileno(), pace)
+        fabric.posted_at = self.serving.live.ports
         self._state: Any = self.serving.live.state
         # Clocks of paced programs go on with the first look, which finds that all wait.
         self._state["is_idle"], self._state["idle_since"] = pace is None, time.monotonic_ns()

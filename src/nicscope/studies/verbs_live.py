@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nicscope.errors import SimulationError, StudyError
+from nicscope.interfaces.verbs_device.capture import Capture
 from nicscope.live import layout
 from nicscope.live.build import ENGINE, FILES, PACE, built
 from nicscope.live.device import Engine, LiveFabric
 from nicscope.live.machine import Machine
+from nicscope.outputs import check_output, whole_file
 from nicscope.studies.verbs_programs import VerbsRuns, report_of_runs, run_of
 from nicscope.studies.verbs_recording import (
     check_recording,
@@ -195,14 +197,16 @@ def run_live(
     aside: Any = None,
     record: Path | None = None,
     paced: bool = False,
+    pcap: Path | None = None,
 ) -> LiveRuns | list[int]:
     """Run the programs on one machine; where another process holds it, on that one's.
 
     ``say``: told each line that comes before the programs' own; ``aside``: where their output
     goes, if not to standard output.  What is returned then are the exit statuses alone.
     ``record``: a trace of what these programs ask of libibverbs goes there.  ``paced``: their
-    clocks show virtual time.  Errors: ``NicscopeError`` without a compiler, for what is no program
-    or a device that cannot be, or ask nothing to record; for a processor that cannot be paced.
+    clocks show virtual time.  ``pcap``: the frames that leave the NICs go there.  Errors:
+    ``NicscopeError`` without a compiler, for what is no program or a device that cannot be, or ask
+    nothing to record; for a processor that cannot be paced; for frames on another's machine.
     """
     if paced and (sys.platform != "linux" or platform.machine() != "x86_64"):
         raise StudyError("--paced needs Linux on x86-64, whose time stamp counter can be trapped")
@@ -223,7 +227,14 @@ def run_live(
             check_recording(record)
             entries = recording.enter_context(recording_folder())
             environment = environment_of(libraries, entries, environment)
-        found = _run(programs, wanted, environment, folder, libraries, say, aside, paced)
+        capture = None
+        if pcap is not None:
+            if check_output(pcap).is_standard_output():
+                raise StudyError(f"{pcap}: programs print there; name a file for --pcap")
+            capture = Capture(recording.enter_context(whole_file(pcap)))
+        found = _run(programs, wanted, environment, folder, libraries, say, aside, paced, capture)
+        if capture is not None:
+            say(f"{pcap}: {capture.summary()}")
         if record is not None:
             origin = origin_of(programs, "nicscope verbs exec --record")
             rows, observed = write_recording(entries, libraries, record, origin)
@@ -242,12 +253,17 @@ def _run(
     say: Callable[[str], None],
     aside: Any,
     paced: bool,
+    capture: Capture | None,
 ) -> LiveRuns | list[int]:
     from nicscope.drivers.simulate.ports.build import Faults
 
     path, clock = folder / "machine", folder / "pace"
     with _held(folder) as holds:
         if not holds:
+            if capture is not None:
+                raise StudyError(
+                    "another process holds the machine, and sees its packets: give --pcap there"
+                )
             _await(path)
             if clock.exists() != paced:
                 mode, option = ("paced", "with") if clock.exists() else ("functional", "without")
@@ -271,6 +287,8 @@ def _run(
         )
         clock.unlink(missing_ok=True)
         machine = Machine(fabric, path, _new_pace(clock) if paced else None)
+        if capture is not None:
+            capture.begin(fabric)
         say(said)
         try:
             started.begin()

@@ -9,7 +9,7 @@ from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.state import crosses_bus
 from nicscope.drivers.simulate.flow import NO_RATE, begin, change_rate, end_of, moved_by
 from nicscope.drivers.simulate.observe import NET_RCV, NET_TX, keep_message, log_transfer
-from nicscope.drivers.simulate.ports.calls import receive_header
+from nicscope.drivers.simulate.ports.calls import capture_packet, receive_header
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.records import (
     FLOWING,
@@ -257,6 +257,8 @@ def end_flow(machine, s, now):
         log_transfer(
             machine, NET_TX, s, s, packet.number, control, node.link_begun, now, node.link_bytes
         )
+        if machine.ports.rules[0].captures == 1 and endpoint.sunk == packet.payload:
+            capture_packet(machine, s, place_sending(machine, s), now)
     if control == 1:
         endpoint.control_sent = 1
     if leaves_by_wire(machine, s):

@@ -288,6 +288,10 @@ class Fabric(PortCluster[Process]):
                 device.use_scheduler()
         return self.turns
 
+    def sends_by_v4(self, _node: int, pair: Pair) -> bool:
+        """Whether a queue pair's last datagram went to an address of IPv4."""
+        return pair.dgid.startswith(_MAPPED)
+
     def node_at(self, address: bytes, asked: int) -> int | None:
         """The node with that GID; a node alone in its network has every GID."""
         nodes = self.topology.nodes

@@ -9,7 +9,15 @@ from nicscope.drivers.simulate.bus import (
     payloads,
     transactions,
 )
-from nicscope.drivers.simulate.ports import cpu, misses, network, posting, scripted, thread
+from nicscope.drivers.simulate.ports import (
+    cpu,
+    leaving,
+    misses,
+    network,
+    posting,
+    scripted,
+    thread,
+)
 from nicscope.drivers.simulate.ports.calls import DRIVER
 from nicscope.drivers.simulate.traced import follower
 from nicscope.host import library, pages, release
@@ -36,7 +44,7 @@ from nicscope.nic.ports import (
 from nicscope.nic.ports.calls import FIRMWARE
 
 _MODULES = (
-    cpu, misses, network, posting, scripted, thread, follower,
+    cpu, leaving, misses, network, posting, scripted, thread, follower,
     arbitration, completion_writes, moves, payloads, transactions,
     library, pages, release,
     arrivals, complete, connection, free_queue, handles, lookup, plan,

@@ -59,6 +59,7 @@ RULES = np.dtype(
         ("fetches", "i8"),  # 1: NICs fetch descriptors from their hosts' memory
         ("rooms", "i8"),  # 1: messages wait on NICs for a CPU that moves them
         ("mirrors", "i8"),  # 1: hosts' memory stands for that of real processes (``live``)
+        ("captures", "i8"),  # 1: packets are shown as they leave (``ports.leaving``)
         ("exchanges", "i8"),  # 1: NICs can read and change a word of a host at one stroke
         ("counts_ways", "i8"),  # 1: ways of a set that are checked after the first take time
         ("maps", "i8"),  # 1: a NIC looks for another route when retries were to no avail

@@ -18,7 +18,7 @@ SEEN = (ast.Name, ast.ClassDef, ast.FunctionDef, ast.Import, ast.ImportFrom)
 LINES_OF_A_FILE = 900
 KERNELS = {"kernel", "distant", "step", "routine"} | {
     f"{declared}.{kind}"
-    for declared in ("FIRMWARE", "HOST", "DRIVER")
+    for declared in ("FIRMWARE", "HOST", "DRIVER", "RINGS")
     for kind in ("function", "question")
 }
 SAY_NOTHING = ("utils", "helpers", "common", "manager", "misc")

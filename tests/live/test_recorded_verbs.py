@@ -286,9 +286,9 @@ def test_what_another_recorded_process_serves_is_its_row():
     entries = [
         *({"kind": "GID", "remote": pid, "context": 1, "pid": pid} for pid in (1, 2)),
         {"kind": "REGISTER", "address": 1 << 20, "remote": 1 << 30, "length": 4096, "rkey": 9,
-         "lkey": 9, "flags": 7, "context": 1, "pid": 2},
+         "lkey": 9, "bits": 7, "context": 1, "pid": 2},
         *({"kind": "CREATE_QP", "opcode": 2, "pid": pid, **one} for pid in (1, 2)),
-        *({"kind": "PATH", "remote": 3 - pid, "lkey": 17, "flags": 1, "pid": pid, **one}
+        *({"kind": "PATH", "remote": 3 - pid, "lkey": 17, "bits": 1, "pid": pid, **one}
           for pid in (1, 2)),
         {"kind": "SEND", "opcode": 0, "address": 64, "length": 100, "remote": (1 << 30) + 8,
          "rkey": 9, "pieces": 1, "pid": 1, **one},

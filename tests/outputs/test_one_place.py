@@ -71,6 +71,7 @@ PEOPLES = PACKAGE / "apps" / "interactive"
 # programs find, each in a folder of the user's own; and traces that are kept between runs, as
 # compiled code is, of which those that nobody asks for are let go.
 OWN = {"studies/interactive.py", "studies/reproduce/traced/programs.py"}
+OWN.add("studies/verbs_recording.py")
 OWN |= {"live/build.py", "live/rings.py", "live/machine.py", "studies/verbs_live.py"}
 
 

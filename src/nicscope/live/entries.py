@@ -21,7 +21,7 @@ FORMAT = 1
 # A thread's file begins with so many entries, which the process has mapped: the first says what the
 # file is, the others are filled anew each time that they have been appended behind them.
 STAGED = 1 << 10
-RIGHTS_AS_BEFORE = 1 << 31  # flags of a region that was registered anew with the rights it had
+RIGHTS_AS_BEFORE = 1 << 31  # bits of a region that was registered anew with the rights it had
 FOLDER_VARIABLE = "NICSCOPE_RECORD_VERBS"  # names the folder of the recorded processes' files
 
 _C_TYPES = {"u8": "uint64_t", "u4": "uint32_t", "u2": "uint16_t", "u1": "uint8_t"}
@@ -34,7 +34,7 @@ FIELDS = (
     ("lkey", "u4"),
     ("rkey", "u4"),
     ("number", "u4"),  # of the queue pair
-    ("flags", "u4"),
+    ("bits", "u4"),
     ("context", "u2"),  # the opened device, numbered from 1 in each process
     ("opcode", "u2"),
     ("pieces", "u1"),
@@ -48,20 +48,20 @@ ENTRY = np.dtype([*FIELDS])
 class Kind(enum.IntEnum):
     """What an entry says; the fields that are its own are listed with it."""
 
-    FILE = 1  # address CLOCK_MONOTONIC ns, number thread, lkey process, flags FORMAT, length
+    FILE = 1  # address CLOCK_MONOTONIC ns, number thread, lkey process, bits FORMAT, length
     # entries that were appended
     GID = 2  # of an opened device: address, remote its bytes, opcode its index
-    REGISTER = 3  # address, length, remote the first address for peers, keys, flags access
+    REGISTER = 3  # address, length, remote the first address for peers, keys, bits access
     DEREGISTER = 4  # address, length, lkey
     CREATE_QP = 5  # number, opcode type, wr_id its shared receive queue, address, remote depths,
-    # length inline bytes, lkey, rkey pieces of a send and of a receive, flags: signals all
+    # length inline bytes, lkey, rkey pieces of a send and of a receive, bits: signals all
     DESTROY_QP = 6  # number
-    PATH = 7  # number, address, remote the peer's GID, lkey its queue pair, rkey LID, flags: global
+    PATH = 7  # number, address, remote the peer's GID, lkey its queue pair, rkey LID, bits: global
     CREATE_AH = 8  # wr_id the handle, else as PATH
-    SEND = 9  # wr_id, address, length, lkey, remote, rkey, flags of the request, opcode; of a
+    SEND = 9  # wr_id, address, length, lkey, remote, rkey, bits: flags of the request, opcode; of a
     # datagram remote is the address handle and rkey the peer's queue pair
     RECEIVE = 10  # wr_id, address, length, lkey; remote the shared queue, or 0 and number the pair
-    COMPLETION = 11  # wr_id, opcode, length, number, flags, lkey status, remote its queue
+    COMPLETION = 11  # wr_id, opcode, length, number, bits, lkey status, remote its queue
 
 
 def entries_of(path: Path) -> tuple[np.void, NDArray[np.void]]:
@@ -70,7 +70,7 @@ def entries_of(path: Path) -> tuple[np.void, NDArray[np.void]]:
     Errors: ``RecordError`` for a file of another recorder.
     """
     found: Any = np.fromfile(path, ENTRY)
-    if found.size < STAGED or found["kind"][0] != Kind.FILE or found["flags"][0] != FORMAT:
+    if found.size < STAGED or found["kind"][0] != Kind.FILE or found["bits"][0] != FORMAT:
         raise RecordError(f"{path}: not of this nicscope's recorder")
     first, staged, appended = found[0], found[1:STAGED], found[STAGED:]
     laps = first["length"] // (STAGED - 1)

@@ -97,7 +97,7 @@ static int begin_file(void)
 	mine.end = made + ENTRIES_STAGED;
 	mine.lap = 0;
 	*made = (struct entry){.ticks = ticks(), .address = monotonic_ns(), .number = (uint32_t)thread,
-		.lkey = (uint32_t)*own_process, .flags = ENTRY_FORMAT, .kind = ENTRY_FILE};
+		.lkey = (uint32_t)*own_process, .bits = ENTRY_FORMAT, .kind = ENTRY_FILE};
 	return 1;
 }
 
@@ -277,7 +277,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	for (; wr && !(wrong && wr == *bad); wr = wr->next) {
 		told.wr_id = wr->wr_id;
 		told.opcode = (uint16_t)wr->opcode;
-		told.flags = wr->send_flags;
+		told.bits = wr->send_flags;
 		if (is_ud) {
 			told.remote = (uintptr_t)wr->wr.ud.ah;
 			told.rkey = wr->wr.ud.remote_qpn;
@@ -326,7 +326,7 @@ static int poll_cq(struct ibv_cq *cq, int most, struct ibv_wc *wc)
 	uint64_t now = found > 0 ? ticks() : 0;
 	for (int i = 0; i < found; i++)
 		put(ENTRY_COMPLETION, (struct entry){.ticks = now, .wr_id = wc[i].wr_id, .number = wc[i].qp_num,
-			.opcode = (uint16_t)wc[i].opcode, .length = wc[i].byte_len, .flags = wc[i].wc_flags,
+			.opcode = (uint16_t)wc[i].opcode, .length = wc[i].byte_len, .bits = wc[i].wc_flags,
 			.lkey = (uint32_t)wc[i].status, .remote = (uintptr_t)cq, .context = was->number});
 	return found;
 }
@@ -399,7 +399,7 @@ static void begin_request(struct ibv_qp_ex *qp, int opcode, uint32_t rkey, uint6
 {
 	struct of_pair *was = &original_of(qp)->of.pair;
 	was->first = was->count;
-	build(qp, (struct entry){.wr_id = qp->wr_id, .flags = qp->wr_flags & ~(unsigned)SEND_INLINE,
+	build(qp, (struct entry){.wr_id = qp->wr_id, .bits = qp->wr_flags & ~(unsigned)SEND_INLINE,
 		.opcode = (uint16_t)opcode, .rkey = rkey, .remote = remote, .number = qp->qp_base.qp_num,
 		.context = was->context});
 }
@@ -419,7 +419,7 @@ static void add_piece(struct ibv_qp_ex *qp, uint64_t address, uint64_t length, u
 	to->address = address;
 	to->length = length;
 	to->lkey = lkey;
-	to->flags |= flags;
+	to->bits |= flags;
 	head->pieces++;
 }
 
@@ -549,7 +549,7 @@ static void put_qp(const struct ibv_qp *qp, const struct ibv_qp_cap *cap, int si
 	put(ENTRY_CREATE_QP, (struct entry){.ticks = ticks(), .number = qp->qp_num, .opcode = (uint16_t)qp->qp_type,
 		.wr_id = (uintptr_t)qp->srq, .address = cap->max_send_wr, .remote = cap->max_recv_wr,
 		.length = cap->max_inline_data, .lkey = cap->max_send_sge, .rkey = cap->max_recv_sge,
-		.flags = signals_all != 0, .context = number_of(qp->context)});
+		.bits = signals_all != 0, .context = number_of(qp->context)});
 }
 
 static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
@@ -627,7 +627,7 @@ static struct ibv_mr *registered(struct ibv_mr *mr, uint64_t address, uint64_t l
 {
 	if (mr && !mine.inside)
 		put(ENTRY_REGISTER, (struct entry){.ticks = ticks(), .wr_id = (uintptr_t)mr, .address = address,
-			.length = length, .remote = iova, .lkey = mr->lkey, .rkey = mr->rkey, .flags = access,
+			.length = length, .remote = iova, .lkey = mr->lkey, .rkey = mr->rkey, .bits = access,
 			.context = number_of(mr->context)});
 	return mr;
 }
@@ -721,7 +721,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 static struct entry address_of(const struct ibv_ah_attr *to)
 {
 	return (struct entry){.ticks = ticks(), .address = to->grh.dgid.global.subnet_prefix,
-		.remote = to->grh.dgid.global.interface_id, .rkey = to->dlid, .flags = to->is_global != 0};
+		.remote = to->grh.dgid.global.interface_id, .rkey = to->dlid, .bits = to->is_global != 0};
 }
 
 EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)

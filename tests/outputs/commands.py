@@ -87,7 +87,8 @@ AS_TEXT = {"out", "timeline"}
 def written_paths() -> set[tuple[str, str]]:
     """Command and parameter of every path that a command takes and that no run reads."""
     read = {(run.command, key) for run in RUNS for key, kind, _ in run.places if kind in INPUTS}
-    read.add(("verbs exec", "record"))  # of compiled programs: tests/live/test_recorded_verbs.py
+    # Of compiled programs: tests/live/test_recorded_verbs.py and test_captured_frames.py.
+    read |= {("verbs exec", "record"), ("verbs exec", "pcap")}
     return {
         (name, parameter)
         for name, command in COMMANDS.items()

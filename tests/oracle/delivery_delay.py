@@ -147,10 +147,11 @@ class Delayed(Simulation):
             self.ends[node.number].phase == "flow"
         )
         memory = node.costs["nic_memory_per_byte"]
+        shared = flows * memory
         if node.pci is not None:
             rate = self.pci_rate(node)
-            return flows * (memory * rate // (rate - memory))
-        return flows * memory
+            shared = flows * (memory * rate // (rate - memory))
+        return max(shared, 2 * memory)  # an engine has one of the memory's two ports
 
     def set_rates(self):
         super().set_rates()

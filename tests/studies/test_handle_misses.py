@@ -69,7 +69,7 @@ def test_a_miss_that_pins_takes_longer_by_each_page_of_its_line(line):
 
 
 @pytest.mark.requirement("MI-58")
-def test_busy_processors_lengthen_the_delay_if_none_is_free_and_never_the_processing():
+def test_a_woken_thread_preempts_so_busy_processors_lengthen_neither_delay_nor_processing():
     idle, one, both = (
         measure(64, 1.0, 5, SMALL, busy_us=100.0, busy_programs=programs).trips
         for programs in (0, 1, 2)
@@ -79,10 +79,9 @@ def test_busy_processors_lengthen_the_delay_if_none_is_free_and_never_the_proces
         [[getattr(trip.parts, part) for trip in trips] for trips in (idle, one, both)]
         for part in ("delay", "processing")
     )
-    assert delays[1] == pytest.approx(delays[0])
-    assert max(delays[2]) > max(delays[0])
-    for other in processings[1:]:
-        assert other == pytest.approx(processings[0])
+    for parts in (delays, processings):
+        for other in parts[1:]:
+            assert other == pytest.approx(parts[0])
 
 
 @pytest.mark.requirement("MI-50")

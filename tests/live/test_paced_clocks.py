@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nicscope.live import layout
-from nicscope.live.build import PACE
+from nicscope.live.build import PACE, compiler
 from nicscope.studies.verbs_live import _new_pace
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64", reason="needs Linux on x86-64"
 )
+KHZ = 2_500_000
+NS_PER_LOOK = 25
 LOOKS = "import time; t = [time.monotonic_ns() for _ in range(1000)][-1]; print(t, flush=True)"
 
 
@@ -59,3 +63,43 @@ def test_a_process_that_becomes_another_program_keeps_its_clock(run):
     before, after = map(int, done.stdout.split())
     assert before < after
     assert len(clocks) == len(set(clocks)) == 1
+
+
+@pytest.fixture
+def clocks(libraries, tmp_path):
+    """Runs a program that looks at clocks, by a machine's time that the test writes."""
+    program = tmp_path / "clocks"
+    source = str(Path(__file__).with_name("clocks.c"))
+    subprocess.run([compiler(), "-O1", "-Wall", source, "-o", str(program)], check=True)
+    path = tmp_path / "pace"
+    pace = _new_pace(path)
+    head, clock = layout.DTYPES["pace"], layout.DTYPES["clock"]
+
+    def run(**values):
+        record = pace[: head.itemsize].view(head)
+        for name, value in {"khz": KHZ, **values}.items():
+            record[name] = value
+        environment = {"LD_PRELOAD": str(libraries / PACE), "NICSCOPE_PACE": str(path)}
+        return subprocess.run(
+            [str(program), str(KHZ)], env=environment, capture_output=True, text=True, check=False
+        )
+
+    run.clocks = pace[head.itemsize :].view(clock)
+    return run
+
+
+def test_clocks_stand_but_for_what_looking_takes_and_never_go_back(clocks):
+    ended = clocks(now=10**9)
+
+    assert ended.returncode == 0, ended.stdout
+    taken = int(re.search(r"(\d+) ns for 2000", ended.stdout)[1])
+    assert taken == 2 * 2000 * NS_PER_LOOK  # two looks in each turn
+
+
+def test_the_machine_sees_what_each_process_was_shown_and_a_child_is_another(clocks):
+    clocks(now=7 * 10**9)
+
+    pids = [int(each) for each in clocks.clocks["pid"] if each]
+    shown = [int(each) for each in clocks.clocks["shown"] if each]
+    assert len(set(pids)) == 2
+    assert all(each > 7 * 10**9 for each in shown)

@@ -6,64 +6,15 @@ import json
 import platform
 import re
 import shlex
-import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
-import numpy as np
 import pytest
 from live_clients import needs
-
-from nicscope.live import layout
-from nicscope.live.build import PACE, compiler
 
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64", reason="needs a time stamp counter that can be trapped"
 )
-KHZ = 2_500_000
-NS_PER_LOOK = 25
-
-
-@pytest.fixture
-def clocks(libraries, tmp_path):
-    """Runs a program that looks at clocks, by a machine's time that the test writes."""
-    program = tmp_path / "clocks"
-    source = str(Path(__file__).with_name("clocks.c"))
-    subprocess.run([compiler(), "-O1", "-Wall", source, "-o", str(program)], check=True)
-    head, clock = layout.DTYPES["pace"], layout.DTYPES["clock"]
-    path = tmp_path / "pace"
-    size = head.itemsize + layout.CONSTANTS["CLOCKS"] * clock.itemsize
-    pace = np.memmap(path, np.uint8, "w+", shape=size)
-
-    def run(**values):
-        record = pace[: head.itemsize].view(head)
-        for name, value in {"khz": KHZ, **values}.items():
-            record[name] = value
-        environment = {"LD_PRELOAD": str(libraries / PACE), "NICSCOPE_PACE": str(path)}
-        return subprocess.run(
-            [str(program), str(KHZ)], env=environment, capture_output=True, text=True, check=False
-        )
-
-    run.clocks = pace[head.itemsize :].view(clock)
-    return run
-
-
-def test_clocks_stand_but_for_what_looking_takes_and_never_go_back(clocks):
-    ended = clocks(now=10**9)
-
-    assert ended.returncode == 0, ended.stdout
-    taken = int(re.search(r"(\d+) ns for 2000", ended.stdout)[1])
-    assert taken == 2 * 2000 * NS_PER_LOOK  # two looks in each turn
-
-
-def test_the_machine_sees_what_each_process_was_shown_and_a_child_is_another(clocks):
-    clocks(now=7 * 10**9)
-
-    pids = [int(each) for each in clocks.clocks["pid"] if each]
-    shown = [int(each) for each in clocks.clocks["shown"] if each]
-    assert len(set(pids)) == 2
-    assert all(each > 7 * 10**9 for each in shown)
 
 
 @pytest.mark.long

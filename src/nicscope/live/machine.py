@@ -571,7 +571,7 @@ class Client:
         try:
             os.write(self.channels[handle], event)
         except (BlockingIOError, BrokenPipeError):
-            self.machine.note_unheard()
+            self.machine.unheard_by_machine += 1
 
     def leave(self) -> None:
         """The process has gone: give back what it has left."""
@@ -601,8 +601,7 @@ class Machine:
         self.devices = [cast("LiveDevice", LiveDevice.on(fabric)) for _ in range(NODES)]
         self._unused = [*self.devices]
         self.clients: dict[int, Client] = {}  # by the descriptor of their socket
-        self.ended: list[Any] = []
-        self.refused = self._unheard = 0
+        self.refused = self.unheard_by_machine = 0
         self.connections = Connections()
         self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -626,7 +625,7 @@ class Machine:
     @property
     def unheard(self) -> int:
         """Events for which a program's channel had no room."""
-        return self._unheard + self.serving.unheard
+        return self.unheard_by_machine + self.serving.unheard
 
     def take_device(self) -> Any:
         """The NIC of the next process.  Errors: EAGAIN if so many are attached."""
@@ -662,10 +661,6 @@ class Machine:
             if client.segment is not None:
                 client.fail_refused()
                 client.note_drained()
-
-    def note_unheard(self) -> None:
-        """Count an event for which a channel had no room."""
-        self._unheard += 1
 
     def _allowed(self) -> int:
         """The virtual time up to which timers are due."""

@@ -109,7 +109,7 @@ class Serving:
         self._link_python("supply", self._supply, 0)
         self._link_python("keep_values", self._keep_values, 2)
         self._is_direct = False
-        self._pace: Any = pace
+        self._pace: Any = pace  # which C code reads and writes
         live.state["paced"] = pace is not None
         if pace is not None:
             self._so.live_set_pace.argtypes = [_Address]

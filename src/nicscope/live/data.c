@@ -3,7 +3,9 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "live.h"
@@ -138,7 +140,8 @@ static int put_receives(struct live_queue *q, uint64_t *done, uint32_t most, uin
 	for (; wr; wr = wr->next) {
 		if (wr->num_sge < 0 || (uint32_t)wr->num_sge > sges)
 			wrong = EINVAL;
-		else if (q->next - __atomic_load_n(done, __ATOMIC_RELAXED) >= most)
+		else if (q->next - __atomic_load_n(done, __ATOMIC_RELAXED) -
+				 __atomic_load_n(&q->ring->given_up, __ATOMIC_RELAXED) >= most)
 			wrong = ENOMEM;
 		if (wrong)
 			break;
@@ -197,6 +200,15 @@ static int end_request(const struct live_completion *c)
 	}
 }
 
+/* Completions that found no room come when there is some. */
+static void tell_of_room(struct live_queue *q)
+{
+	if (__atomic_load_n(&q->ring->full, __ATOMIC_RELAXED)) {
+		__atomic_store_n(&q->ring->full, 0, __ATOMIC_SEQ_CST);
+		live_ring_bell();
+	}
+}
+
 static int take(struct live_cq *cq, int most, struct ibv_wc *wc, uint64_t *time)
 {
 	struct live_queue *q = &cq->queue;
@@ -212,7 +224,27 @@ static int take(struct live_cq *cq, int most, struct ibv_wc *wc, uint64_t *time)
 		*time = c->time;
 	}
 	__atomic_store_n(&q->ring->head, q->next, __ATOMIC_RELEASE);
+	tell_of_room(q);
 	return found;
+}
+
+/* A thread's place among those that poll: who paces the program asks whether each of them waits. */
+static __thread struct { struct live_poller *place; uint8_t *segment; } own;
+
+static void take_place(void)
+{
+	struct live_poller *all = (struct live_poller *)(live_link.segment + LIVE_POLLERS_AT);
+	uint32_t tid = (uint32_t)syscall(SYS_gettid);
+	int wrong = errno;
+	own.place = NULL;
+	own.segment = live_link.segment;
+	for (int i = 0; i < (int)LIVE_POLLERS && !own.place; i++) {
+		uint32_t before = __atomic_load_n(&all[i].tid, __ATOMIC_RELAXED);
+		int is_free = !before || (syscall(SYS_tgkill, live_link.pid, before, 0) && errno == ESRCH);
+		if (is_free && __atomic_compare_exchange_n(&all[i].tid, &before, tid, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+			own.place = &all[i];
+	}
+	errno = wrong;
 }
 
 /* What an empty poll does: lets the machine run, and looks now and then whether it still does. */
@@ -221,7 +253,10 @@ static int rest(struct live_cq *cq)
 	if (__atomic_load_n(&cq->queue.ring->state, __ATOMIC_RELAXED))
 		return -EIO;
 	cq->idle++;
-	__atomic_fetch_add(&live_link.header->polls, 1, __ATOMIC_RELAXED);
+	if (own.segment != live_link.segment)
+		take_place();
+	if (own.place)
+		__atomic_store_n(&own.place->polls, own.place->polls + 1, __ATOMIC_RELAXED);
 	if (live_link.header->yields)
 		sched_yield();
 	return cq->idle % LOOK_EVERY || live_is_there() ? 0 : -EIO;
@@ -241,23 +276,31 @@ int live_poll_cq(struct ibv_cq *base, int most, struct ibv_wc *wc)
 	return rest(cq);
 }
 
+/* An event for the next completion that is solicited does not replace one for any. */
 int live_req_notify_cq(struct ibv_cq *base, int solicited_only)
 {
 	struct live_cq *cq = (struct live_cq *)base;
-	__atomic_store_n(&cq->queue.ring->armed, solicited_only ? 2 : 1, __ATOMIC_SEQ_CST);
+	uint32_t none = 0;
+	if (solicited_only)
+		__atomic_compare_exchange_n(&cq->queue.ring->armed, &none, 2, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	else
+		__atomic_store_n(&cq->queue.ring->armed, 1, __ATOMIC_SEQ_CST);
+	tell_of_room(&cq->queue);
 	return 0;
 }
 
-/* Have what a queue pair's ring has left in a completion queue be skipped. */
-void live_forget_completions(struct ibv_cq *base, uint32_t ring)
+/* Have what a queue pair, or what a ring's owner, has left in a completion queue be skipped. */
+void live_forget_completions(struct ibv_cq *base, uint32_t pair, uint32_t ring)
 {
 	struct live_cq *cq = (struct live_cq *)base;
 	pthread_spin_lock(&cq->queue.lock);
 	uint64_t tail = __atomic_load_n(&cq->queue.ring->tail, __ATOMIC_ACQUIRE);
 	for (uint64_t place = cq->queue.next; place != tail; place++) {
 		struct live_completion *c = slot_of(&cq->queue, place);
-		if (c->ring == ring)
-			c->ring = (uint32_t)LIVE_NOBODY;
+		if (c->qp_num != pair && c->ring != ring)
+			continue;
+		end_request(c); /* a shared queue has its place again */
+		c->ring = (uint32_t)LIVE_NOBODY;
 	}
 	pthread_spin_unlock(&cq->queue.lock);
 }

@@ -13,7 +13,7 @@
 enum { QPS_RTS = 3, QPS_INIT = 1, WR_SEND_WITH_INV = 9, WR_LOCAL_INV = 7, QPT_UD = 4 };
 enum { WR_CMP_SWP = 5, WR_FETCH_ADD = 6, WR_BIND_MW = 8, WR_ATOMIC_WRITE = 15, WR_ATOMIC_WRITE_HERE = 15 };
 enum { SIGNALED = 2, INLINE = LIVE_INLINE_BIT, KNOWN_FLAGS = 1 | 2 | 4 | 8 };
-enum { LOOK_EVERY = 1 << 12 };
+enum { LOOK_EVERY = 1 << 12, LOOK_OFTEN = 1 << 5 }; /* empty polls; often where each gives up the processor */
 
 void live_ring_bell(void)
 {
@@ -182,17 +182,23 @@ static int end_request(const struct live_completion *c)
 {
 	if (c->ring >= LIVE_RINGS)
 		return 0;
-	struct live_owner *owner = &live_owners[c->ring];
-	struct live_qp *qp = owner->object;
-	struct live_srq *srq = owner->object;
-	switch (owner->kind) {
-	case LIVE_SEND:
+	void *object = __atomic_load_n(&live_owners[c->ring].object, __ATOMIC_RELAXED);
+	struct live_qp *qp = object;
+	struct live_srq *srq = object;
+	switch (__atomic_load_n(&live_owners[c->ring].kind, __ATOMIC_RELAXED)) {
+	case LIVE_SEND: /* if the ring is not another's since */
+		if (!qp || qp->ex.qp_base.qp_num != c->qp_num)
+			return 0;
 		__atomic_store_n(&qp->sends_done, c->position, __ATOMIC_RELAXED);
 		return 1;
 	case LIVE_RECEIVE:
+		if (!qp || qp->ex.qp_base.qp_num != c->qp_num)
+			return 0;
 		__atomic_fetch_add(&qp->receives_done, 1, __ATOMIC_RELAXED);
 		return 1;
 	case LIVE_SHARED:
+		if (!srq)
+			return 0;
 		__atomic_fetch_add(&srq->done, 1, __ATOMIC_RELAXED);
 		return 1;
 	default:
@@ -229,7 +235,7 @@ static int take(struct live_cq *cq, int most, struct ibv_wc *wc, uint64_t *time)
 }
 
 /* A thread's place among those that poll: who paces the program asks whether each of them waits. */
-static __thread struct { struct live_poller *place; uint8_t *segment; } own;
+static __thread struct { struct live_poller *place; uint8_t *segment; uint32_t idle; } own;
 
 static void take_place(void)
 {
@@ -252,14 +258,17 @@ static int rest(struct live_cq *cq)
 {
 	if (__atomic_load_n(&cq->queue.ring->state, __ATOMIC_RELAXED))
 		return -EIO;
-	cq->idle++;
+	own.idle++; /* polls that found nothing */
 	if (own.segment != live_link.segment)
 		take_place();
 	if (own.place)
 		__atomic_store_n(&own.place->polls, own.place->polls + 1, __ATOMIC_RELAXED);
-	if (live_link.header->yields)
+	int yields = live_link.header->yields != 0;
+	if (yields)
 		sched_yield();
-	return cq->idle % LOOK_EVERY || live_is_there() ? 0 : -EIO;
+	if (own.idle % (yields ? LOOK_OFTEN : LOOK_EVERY) == 0 && !live_is_there())
+		live_link.has_gone = 1;
+	return live_link.has_gone ? -EIO : 0;
 }
 
 int live_poll_cq(struct ibv_cq *base, int most, struct ibv_wc *wc)
@@ -269,11 +278,7 @@ int live_poll_cq(struct ibv_cq *base, int most, struct ibv_wc *wc)
 	pthread_spin_lock(&cq->queue.lock);
 	int found = take(cq, most, wc, &time);
 	pthread_spin_unlock(&cq->queue.lock);
-	if (found || most < 1) {
-		cq->idle = 0;
-		return found;
-	}
-	return rest(cq);
+	return found || most < 1 ? found : rest(cq);
 }
 
 /* An event for the next completion that is solicited does not replace one for any. */
@@ -329,7 +334,6 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 		int gone = rest(cq);
 		return gone ? -gone : wrong;
 	}
-	cq->idle = 0;
 	return 0;
 }
 

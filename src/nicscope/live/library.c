@@ -103,6 +103,7 @@ static void leave_to_parent(void)
 	live_link.segment = NULL;
 	live_link.socket = live_link.bell = -1;
 	live_link.opened = 0;
+	live_link.has_gone = 0;
 	memset(live_owners, 0, sizeof live_owners);
 	pthread_mutex_init(&live_link.lock, NULL);
 }
@@ -197,16 +198,27 @@ void live_open_queue(struct live_queue *q, uint64_t number, uint64_t at, uint64_
 	q->next = 0;
 }
 
-static void own(const struct live_queue *q, int kind, void *object)
+static void set_owner(const struct live_queue *q, int kind, void *object)
 {
-	if (q->slots)
-		live_owners[q->number] = (struct live_owner){kind, object};
+	__atomic_store_n(&live_owners[q->number].kind, kind, __ATOMIC_RELAXED);
+	__atomic_store_n(&live_owners[q->number].object, object, __ATOMIC_RELAXED);
 }
 
-static void disown(const struct live_queue *q)
+static void own(const struct live_queue *q, int kind, void *object)
 {
+	pthread_mutex_lock(&live_link.lock);
 	if (q->slots)
-		live_owners[q->number].kind = LIVE_NONE;
+		set_owner(q, kind, object);
+	pthread_mutex_unlock(&live_link.lock);
+}
+
+/* Another thread may have been given the ring since the machine took it back: that keeps it. */
+static void disown(const struct live_queue *q, const void *object)
+{
+	pthread_mutex_lock(&live_link.lock);
+	if (q->slots && live_owners[q->number].object == object)
+		set_owner(q, LIVE_NONE, NULL);
+	pthread_mutex_unlock(&live_link.lock);
 }
 
 static void *made(size_t size)
@@ -611,7 +623,7 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *base)
 	int wrong = ASK(&answer, DESTROY_CQ, base->handle);
 	if (wrong)
 		return wrong;
-	disown(&cq->queue);
+	disown(&cq->queue, cq);
 	if (base->channel)
 		__atomic_fetch_sub(&base->channel->refcnt, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&base->mutex); /* every event that was taken has to be acknowledged */
@@ -744,7 +756,7 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *base)
 		return wrong;
 	if (srq->cq)
 		live_forget_completions(srq->cq, (uint32_t)LIVE_NOBODY, srq->queue.number);
-	disown(&srq->queue);
+	disown(&srq->queue, srq);
 	free(srq);
 	return 0;
 }
@@ -938,9 +950,9 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *base)
 	int wrong = ASK(&answer, DESTROY_QP, base->handle);
 	if (wrong)
 		return wrong;
-	forget_completions(base);
-	disown(&qp->send);
-	disown(&qp->receive);
+	disown(&qp->send, qp);
+	disown(&qp->receive, qp);
+	forget_completions(base); /* and nobody is in the middle of one after that */
 	free(qp);
 	return 0;
 }

@@ -22,6 +22,7 @@ struct live_link {
 	int socket, bell;
 	pid_t pid;
 	unsigned opened; /* contexts */
+	int has_gone; /* 1: the machine, as a poll has found */
 	uint8_t *segment; /* NULL: not attached */
 	struct live_header *header;
 	struct live_ring *rings;
@@ -48,7 +49,6 @@ struct live_cq {
 	struct ibv_cq_ex ex;
 	struct live_queue queue;
 	uint32_t events; /* that the program has taken */
-	uint32_t idle; /* polls that found nothing, one after the other */
 	struct ibv_wc now; /* of an extended queue: what is looked at */
 	uint64_t now_ns;
 };

@@ -51,7 +51,8 @@ def _pingpong(name: str, more: str = "") -> Pair:
 
 
 def _perftest(name: str, more: str = "", server_ends: bool = False, ends: bool = True) -> Pair:
-    command = f"{name} {LONG} {more} -p PORT"
+    # With events there is no duration.
+    command = f"{name} {'-n 100000000' if '-e' in more.split() else LONG} {more} -p PORT"
     return Pair(command, f"{command} localhost", server_ends, ends)
 
 
@@ -67,7 +68,7 @@ PAIRS = (
     _perftest("ib_write_bw", "-s 64 -q 4", server_ends=True),
     Pair("rping -s -p PORT", "rping -c -a 127.0.0.1 -p PORT", True, True),
     Pair("ucmatose -C 100000 -p PORT", "ucmatose -C 100000 -s 127.0.0.1 -p PORT", False, False),
-    Pair("udaddy -C 100000 -p PORT", "udaddy -C 100000 -s 127.0.0.1 -p PORT", False, False),
+    Pair("udaddy -C 100000", "udaddy -C 100000 -s 127.0.0.1", False, False),
     _perftest("ib_send_bw", "-R -s 64", ends=False),
 )  # fmt: skip
 CHECKED = "ibv_rc_pingpong -g 1 -c -n 20 -p PORT"
@@ -251,7 +252,8 @@ class Chaos:
         until = time.monotonic() + PATIENCE_S
         by_tcp = which.server.startswith(("ib_", "ibv_")) and "-R" not in which.server
         while by_tcp and LISTENS not in _states_of(port) and time.monotonic() < until:
-            time.sleep(0.02)
+            if server.ends(0.02):
+                break
         if not by_tcp:
             time.sleep(2)
         return server, self.begin(which.client.replace("PORT", str(port)))

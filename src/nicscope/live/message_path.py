@@ -43,9 +43,10 @@ SLACK_PS = 1_000_000  # by which timers may be ahead of what moves packets
 PS_PER_NS = 1000
 LOOK_EVERY = 64  # busy rounds between two looks at the sockets
 MOVES_AT_ONCE = 1 << 15  # events between two looks at rings: 1024 cost five sixths of the rate
-# Real time without a sign of a program that was shown something: after which it may be asleep, is
-# taken to wait for packets that move, and is taken to wait for timers, or for nothing here.
-LOOK_NS, REACTION_NS, REST_NS = 50_000, 100_000, 2_000_000_000
+# Without a sign of a program that was shown something: real time after which it may be asleep,
+# processor time of its own after that in which it would have reacted, so that packets move, and
+# real time after which it is taken to wait for timers, or for nothing here.
+LOOK_NS, REACTION_NS, REST_NS = 50_000, 50_000, 2_000_000_000
 MOST_AHEAD_PS = 10**13  # by which a program's own clock may be ahead
 LONGEST_NS = 10_000_000  # before Python has a turn in any case
 NO_PORT = 1 << 30  # one that no NIC has
@@ -175,6 +176,8 @@ def note_shown(live): ...
 def waits(live, n): ...
 @RINGS.question
 def sleeps(live, n): ...
+@RINGS.function
+def ran(live, n): ...
 @RINGS.question
 def has_any_rung(live): ...
 
@@ -278,8 +281,8 @@ def _deliver_all(live):
 def serve_paced(live, patience):
     """As ``serve``, but virtual time advances only while all programs wait.
 
-    A program waits if it has polled in vain since it was last shown anything, sleeps, or gives no
-    sign for long enough, as when it spins on memory.  So programs react to each event before the
+    A program waits if it has polled in vain since it was last shown anything, sleeps, or runs long
+    enough without a sign, as when it spins on memory.  So programs react to each event before the
     next one happens.
     """
     begun = clock(live)
@@ -303,9 +306,10 @@ def serve_paced(live, patience):
             continue
         moves, timer = _moves_next(live.machine), _timer_next(live.machine)
         soonest = min(moves, timer)
-        patient = REACTION_NS if moves <= timer and moves < NEVER else REST_NS
+        is_moving = moves <= timer and moves < NEVER
         since = now - state.shown_at
-        if since < patient and not _all_wait(live, since > LOOK_NS):
+        is_patient = is_moving or since < REST_NS
+        if is_patient and not _all_wait(live, since > LOOK_NS, is_moving):
             if is_asked(live):
                 return ASKED
             yield_processor(live)
@@ -342,12 +346,14 @@ def _note_shown(live, now):
 
 
 @step
-def _all_wait(live, or_sleep):
-    all_wait = True
+def _all_wait(live, or_sleep, or_spins):
     for n in range(NODES):
         if live.nodes[n].attached == 1 and not waits(live, n):
-            all_wait = all_wait and or_sleep and sleeps(live, n)
-    return all_wait
+            if not or_sleep:
+                return False
+            if not sleeps(live, n) and (not or_spins or ran(live, n) < REACTION_NS):
+                return False
+    return True
 
 
 @step

@@ -35,6 +35,7 @@ static struct {
 	uint8_t *segment; /* NULL: nobody is attached */
 	uint32_t bell; /* as it was seen last */
 	uint32_t polls[LIVE_POLLERS]; /* of its threads, when it was last shown anything */
+	int64_t used; /* ns of processor time, when it was first asked for since then; or 0 */
 	struct ring rings[RINGS];
 } clients[NODES];
 
@@ -387,7 +388,7 @@ static struct live_poller *pollers_of(int64_t n)
 CALLED(note_shown)
 {
 	for (int64_t n = 0; n < NODES; n++)
-		for (int i = 0; clients[n].segment && i < (int)LIVE_POLLERS; i++)
+		for (int i = clients[n].used = 0; clients[n].segment && i < (int)LIVE_POLLERS; i++)
 			clients[n].polls[i] = __atomic_load_n(&pollers_of(n)[i].polls, __ATOMIC_RELAXED);
 	ANSWER(0);
 }
@@ -449,6 +450,20 @@ CALLED(waits, int64_t n)
 	if (stat(path, &threads) || threads.st_nlink <= BESIDE + 1)
 		ANSWER(1);
 	return live_sleeps(result, error, state, n);
+}
+
+/* Processor time of a program, since this was first asked after it was shown something: a processor
+ * that others keep busy lets it react late. */
+CALLED(ran, int64_t n)
+{
+	clockid_t own;
+	struct timespec used;
+	if (clock_getcpuclockid((pid_t)owner_of(n), &own) || clock_gettime(own, &used))
+		ANSWER(INT64_MAX); /* it has gone */
+	int64_t now = used.tv_sec * 1000000000LL + used.tv_nsec;
+	if (!clients[n].used)
+		clients[n].used = now;
+	ANSWER(now - clients[n].used);
 }
 
 /* Whether a program asks for something by its socket. */

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 NUMBERS = {  # of what C functions are given beside the state
     "has_rung": 1, "waiting": 2, "take": 4, "room": 2, "put": 3, "give_up": 2, "put_header": 7,
     "settle": 0, "clock": 0, "is_asked": 0, "yield_processor": 0, "show_time": 2, "note_shown": 0,
-    "waits": 1, "sleeps": 1, "has_any_rung": 0,
+    "waits": 1, "sleeps": 1, "ran": 1, "has_any_rung": 0,
 }  # fmt: skip
 _Long = ctypes.c_int64
 _Address = ctypes.c_void_p

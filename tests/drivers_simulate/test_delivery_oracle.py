@@ -44,6 +44,7 @@ COSTS = {
     "nic_memory_per_byte": 3,
     "firmware_start": 1_511,
     "firmware_finish": 1_009,
+    "firmware_accept": 401,
     "firmware_log": 307,
     "block_copy_per_byte": 11,
     "block_copy_contended_per_byte": 13,

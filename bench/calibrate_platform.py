@@ -1,7 +1,7 @@
 """The constants of delivery that no paper prints, fitted to the Trapeze paper's numbers.
 
-    python bench/calibrate_platform.py              # the 4 KB half and Figure 4: what platforms hold
-    python bench/calibrate_platform.py --half all   # the 8 KB half too: catalog/calibrations
+    python bench/calibrate_platform.py             # the 4 KB half and Figure 4: the platforms'
+    python bench/calibrate_platform.py --half all  # the 8 KB half too: catalog/calibrations
 
 Prints each constant, what the catalog holds of it and its bounds; then each published number beside
 the simulator's, fitted or predicted.  A constant may stand for several costs, on several platforms:

@@ -58,7 +58,7 @@ class Application(NamedTuple):
     paper: str | None = None  # size in UTLB's Table 3
     printed: Printed | None = None
     as_paper: Mapping[str, int] = {}  # what else is then as there, by name of ``make``'s
-    as_placed: Mapping[str, int] = {}  # the same, if it runs on as many processes as there
+    as_placed: Mapping[str, int] = {}  # the same, if it runs on as many processes as there too
 
 
 APPLICATIONS = {
@@ -293,7 +293,7 @@ def made(
     )
     more = application.as_paper if is_as_paper else inputs or {}
     if is_as_paper and processes == PAPERS_PLACEMENT.nodes * PAPERS_PLACEMENT.processes:
-        more = {**application.as_placed, **more}
+        more = {**more, **application.as_placed}
     return application, application.make(number, processes, seed, **more), is_as_paper
 
 

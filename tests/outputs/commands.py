@@ -81,7 +81,7 @@ def spread(pairs: Iterable[tuple[Case, Any]]) -> list[tuple[Case, Any]]:
 
 
 # What is written, where the command is made of a function, which takes paths as text too.
-AS_TEXT = {"out", "timeline"}
+AS_TEXT = {"out", "timeline", "pcap"}
 
 
 def written_paths() -> set[tuple[str, str]]:

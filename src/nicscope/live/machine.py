@@ -21,7 +21,7 @@ import msgspec
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.records import KINDS, TIMER
 from nicscope.errors import SimulationError
-from nicscope.interfaces.verbs.qp import transition_errno
+from nicscope.interfaces.verbs.qp import heard, transition_errno
 from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.calls import Caps, QpState, Refused
 from nicscope.interfaces.verbs_device.fabric import addresses, guid
@@ -316,6 +316,7 @@ class Client:
         if number not in self.made:
             raise Refused(errno.EINVAL)
         told = dict(zip(layout.ATTRIBUTES, words, strict=False))
+        mask = heard(self.made[number].kind, mask)
         now = device.qp_state(number)
         then = told["qp_state"] if mask & MASK_STATE else now
         if mask & MASK_CURRENT and told["cur_qp_state"] != now:

@@ -49,7 +49,8 @@ CASES = _different(
     for name in names.split("|")
 )
 FILES = [case for case in CASES if not case.is_folder]
-BY_NAME = [case for case in FILES if case.parameter != "timeline"]  # whose format is told by it
+# Whose format is told by it.
+BY_NAME = [case for case in FILES if case.parameter not in ("timeline", "pcap")]
 # Whose files are in a folder of their own, or a new one.
 NEW_FOLDERS = [case for case in CASES if case.command == "trace split"]
 FOLDERS = [case for case in CASES if case.is_folder and case not in NEW_FOLDERS]

@@ -13,7 +13,8 @@ enum {
 	RDMA_CM_EVENT_CONNECT_ERROR, RDMA_CM_EVENT_UNREACHABLE, RDMA_CM_EVENT_REJECTED,
 	RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_DISCONNECTED
 };
-enum { RDMA_PS_TCP = 0x106, RDMA_PS_UDP = 0x111, RDMA_UDP_QKEY = 0x01234567, RAI_PASSIVE = 1 };
+enum { RDMA_PS_TCP = 0x106, RDMA_PS_UDP = 0x111, RDMA_UDP_QKEY = 0x01234567 };
+enum { RAI_PASSIVE = 1, RAI_NUMERICHOST = 2, RAI_FAMILY = 8 };
 
 struct rdma_addr {
 	union { struct sockaddr src_addr; struct sockaddr_in src_sin; struct sockaddr_in6 src_sin6; struct sockaddr_storage src_storage; };

@@ -621,14 +621,30 @@ static int is_done(struct end *end, int type)
 	return wrong(event->event == RDMA_CM_EVENT_REJECTED ? ECONNREFUSED : EIO);
 }
 
+/* Without a channel an end gets one of its own, and waits for what it begins. */
 EXPORT int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 {
-	struct live_question q = {.word = {[1] = channel ? ((struct channel *)channel)->handle : 0}};
+	struct end *end = end_of(id);
+	struct rdma_event_channel *before = end->is_synchronous ? id->channel : NULL;
+	int is_synchronous = !channel;
+	if (is_synchronous && !(channel = rdma_create_event_channel()))
+		return -1;
+	struct live_question q = {.word = {[1] = ((struct channel *)channel)->handle}};
 	struct live_answer a;
-	int failed = channel ? ask(end_of(id), LIVE_OP_CM_MOVE, &q, &a) : EOPNOTSUPP;
-	if (!failed)
-		id->channel = channel;
-	return wrong(failed);
+	int failed = ask(end, LIVE_OP_CM_MOVE, &q, &a);
+	if (failed) {
+		if (is_synchronous)
+			rdma_destroy_event_channel(channel);
+		return wrong(failed);
+	}
+	if (id->event)
+		rdma_ack_cm_event(id->event);
+	id->event = NULL;
+	if (before)
+		rdma_destroy_event_channel(before);
+	id->channel = channel;
+	end->is_synchronous = is_synchronous;
+	return 0;
 }
 
 EXPORT int rdma_get_request(struct rdma_cm_id *listener, struct rdma_cm_id **id)
@@ -642,9 +658,7 @@ EXPORT int rdma_get_request(struct rdma_cm_id *listener, struct rdma_cm_id **id)
 		return wrong(EINVAL);
 	}
 	made = end_of(event->id);
-	struct rdma_event_channel *own = rdma_create_event_channel();
-	int failed = own ? rdma_migrate_id(&made->id, own) : -1;
-	made->is_synchronous = 1;
+	int failed = rdma_migrate_id(&made->id, NULL);
 	if (!failed && end->has_wanted)
 		failed = rdma_create_qp(&made->id, listener->pd, &end->wanted);
 	rdma_ack_cm_event(event);
@@ -696,38 +710,56 @@ EXPORT void rdma_freeaddrinfo(struct rdma_addrinfo *from)
 	}
 }
 
+/* A copy of an address, if there is one; 0 if there is no room for it. */
+static int copy_address(struct sockaddr **to, socklen_t *bytes, const struct sockaddr *from, socklen_t most)
+{
+	if (!from || !most)
+		return 1;
+	*to = malloc(most);
+	if (!*to)
+		return 0;
+	memcpy(*to, from, most);
+	*bytes = most;
+	return 1;
+}
+
 EXPORT int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
 			    struct rdma_addrinfo **found)
 {
-	struct addrinfo wanted = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *list = NULL;
-	int flags = hints ? hints->ai_flags : 0;
-	if (flags & RAI_PASSIVE)
-		wanted.ai_flags = AI_PASSIVE;
-	int failed = getaddrinfo(node, service, &wanted, &list);
-	if (failed)
+	static const struct rdma_addrinfo none;
+	hints = hints ? hints : &none;
+	int flags = hints->ai_flags, is_passive = flags & RAI_PASSIVE;
+	struct addrinfo wanted = {.ai_family = flags & RAI_FAMILY ? hints->ai_family : node ? AF_UNSPEC : AF_INET,
+		.ai_socktype = SOCK_STREAM, .ai_flags = (is_passive ? AI_PASSIVE : 0) |
+		(flags & RAI_NUMERICHOST ? AI_NUMERICHOST : 0)}, *list = NULL;
+	int failed = node || service ? getaddrinfo(node, service, &wanted, &list) : 0;
+	if (failed) {
+		errno = failed == EAI_SYSTEM ? errno : EADDRNOTAVAIL;
 		return failed;
+	}
 	struct rdma_addrinfo *made = calloc(1, sizeof *made);
-	struct sockaddr *address = malloc(list->ai_addrlen);
-	if (!made || !address) {
-		free(made);
-		free(address);
+	if (!made) {
 		freeaddrinfo(list);
 		return wrong(ENOMEM);
 	}
-	memcpy(address, list->ai_addr, list->ai_addrlen);
+	const struct sockaddr *given = list ? list->ai_addr : NULL, *source = hints->ai_src_addr, *other = hints->ai_dst_addr;
+	socklen_t bytes = list ? list->ai_addrlen : 0, source_bytes = hints->ai_src_len, other_bytes = hints->ai_dst_len;
+	if (given && is_passive)
+		source = given, source_bytes = bytes;
+	else if (given)
+		other = given, other_bytes = bytes;
 	made->ai_flags = flags;
-	made->ai_family = AF_INET;
-	made->ai_port_space = hints && hints->ai_port_space ? hints->ai_port_space : RDMA_PS_TCP;
-	made->ai_qp_type = hints && hints->ai_qp_type ? hints->ai_qp_type
-		: made->ai_port_space == RDMA_PS_UDP ? QPT_UD : QPT_RC;
-	if (flags & RAI_PASSIVE) {
-		made->ai_src_addr = address;
-		made->ai_src_len = list->ai_addrlen;
-	} else {
-		made->ai_dst_addr = address;
-		made->ai_dst_len = list->ai_addrlen;
+	made->ai_family = list ? list->ai_family : hints->ai_family;
+	made->ai_port_space = hints->ai_port_space ? hints->ai_port_space : RDMA_PS_TCP;
+	made->ai_qp_type = hints->ai_qp_type ? hints->ai_qp_type : made->ai_port_space == RDMA_PS_UDP ? QPT_UD : QPT_RC;
+	int is_made = copy_address(&made->ai_src_addr, &made->ai_src_len, source, source_bytes) &&
+		      copy_address(&made->ai_dst_addr, &made->ai_dst_len, other, other_bytes);
+	if (list)
+		freeaddrinfo(list);
+	if (!is_made) {
+		rdma_freeaddrinfo(made);
+		return wrong(ENOMEM);
 	}
-	freeaddrinfo(list);
 	*found = made;
 	return 0;
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 
 import pytest
@@ -173,3 +174,71 @@ def test_what_was_posted_before_a_reset_never_ends(queues):
     queues.connect(queues.numbers[1], queues.numbers[0], calls.RC)
 
     assert int(queues.ended.words["tail"][0]) == 0
+
+
+def write(queues, number, source, key, to, rkey, size=8):
+    """Post a write with a completion."""
+    queues.sends[0].put(
+        "send", [(source, size, key)], wr_id=number, opcode=calls.WR_WRITE,
+        send_flags=SIGNALED, remote=to, rkey=rkey,
+    )  # fmt: skip
+    queues.client.ring()
+
+
+def test_a_completion_queue_grows_with_what_waits_in_it(queues):
+    _, address, key, rkey = queues.register(PAGE)
+    for number in range(100):
+        write(queues, number, address, key, address + 64, rkey)
+        if number < 90:
+            assert int(queues.ended.wait()["wr_id"]) == number
+    while int(queues.ended.words["tail"][0]) < 100:
+        pass
+    assert queues.client.ask("RESIZE_CQ", queues.cq, 9)[0] == errno.EINVAL  # which holds 10
+
+    error, entries, number, *place = queues.client.ask("RESIZE_CQ", queues.cq, 3000)
+
+    assert (error, entries, number) == (0, 3000, queues.ended.number)
+    assert place[2] >= 3000
+    queues.ended.at, queues.ended.stride, queues.ended.slots = place[:3]
+    for number in range(100, 110):
+        write(queues, number, address, key, address + 64, rkey)
+    assert [int(queues.ended.wait()["wr_id"]) for _ in range(20)] == [*range(90, 110)]
+    error, entries, _, *same = queues.client.ask("RESIZE_CQ", queues.cq, 16)
+    assert (error, entries, same[:3]) == (0, 16, place[:3])
+
+
+TRANSLATION, DOMAIN, ACCESS = 1, 2, 4
+
+
+def test_a_region_is_registered_anew_elsewhere_under_its_keys(queues):
+    source, address, key, rkey = queues.register(PAGE)
+    source[:8] = b"a letter"
+    old, at, own, name = queues.register(2 * PAGE)
+    handle = own >> 8 & 0xFFFF
+    new, there = queues.memory(4 * PAGE)
+    rereg = "REREG_MR", handle, TRANSLATION, 0
+    assert queues.client.ask(*rereg, 1 << 40, PAGE)[0] == errno.EFAULT
+    write(queues, 1, address, key, at, name)
+    assert int(queues.ended.wait()["status"]) == calls.SUCCESS
+    assert old[:8] == b"a letter"
+
+    assert queues.client.ask(*rereg, there + 100, 3 * PAGE)[0] == 0
+
+    write(queues, 2, address, key, there + 2 * PAGE, name)
+    assert int(queues.ended.wait()["status"]) == calls.SUCCESS
+    assert new[2 * PAGE : 2 * PAGE + 8] == b"a letter"
+    write(queues, 3, address, key, at, name)  # where it was
+    assert int(queues.ended.wait()["status"]) == calls.REM_ACCESS_ERR
+    assert rkey != name
+
+
+def test_a_region_loses_the_rights_that_it_is_registered_anew_without(queues):
+    _, address, key, rkey = queues.register(PAGE)
+    handle = rkey >> 8 & 0xFFFF
+    assert queues.client.ask("REREG_MR", handle, ACCESS, 0, 0, 0, 2)[0] == errno.EINVAL
+    assert queues.client.ask("REREG_MR", handle, ACCESS, 0, 0, 0, calls.LOCAL_WRITE)[0] == 0
+
+    write(queues, 1, address, key, address + 64, rkey)
+
+    assert int(queues.ended.wait()["status"]) == calls.REM_ACCESS_ERR
+    assert queues.client.ask("REREG_MR", handle, DOMAIN, 4711)[0] == errno.EINVAL

@@ -490,9 +490,27 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 
 EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
-	(void)mr, (void)flags, (void)pd, (void)addr, (void)length, (void)access;
-	errno = EOPNOTSUPP;
-	return 1; /* what was asked is wrong, and the region is as it was */
+	enum { TRANSLATION = 1, PD = 2, ALL = 7, OF_INPUT = -1, OF_COMMAND = -4 };
+	struct live_answer answer;
+	if (!flags || flags & ~ALL || (flags & TRANSLATION && (!addr || !length)) || (flags & PD && !pd)) {
+		errno = EINVAL;
+		return OF_INPUT;
+	}
+	int wrong = ASK(&answer, REREG_MR, mr->handle, (uint64_t)flags, pd ? pd->handle : 0, (uintptr_t)addr, length,
+			(unsigned)access);
+	if (wrong) {
+		errno = wrong;
+		return OF_COMMAND; /* the region is as it was */
+	}
+	if (flags & TRANSLATION) {
+		mr->addr = addr;
+		mr->length = length;
+	}
+	if (flags & PD) {
+		mr->pd = pd;
+		mr->context = pd->context;
+	}
+	return 0;
 }
 
 /* ---- Completion channels and queues ---- */
@@ -585,10 +603,21 @@ static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq
 	return cq ? &cq->ex : NULL;
 }
 
-EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
+EXPORT int ibv_resize_cq(struct ibv_cq *base, int cqe)
 {
-	(void)cq, (void)cqe;
-	return EOPNOTSUPP;
+	struct live_queue *q = &((struct live_cq *)base)->queue;
+	struct live_answer answer;
+	if (cqe < 1)
+		return EINVAL;
+	pthread_spin_lock(&q->lock);
+	int wrong = ASK(&answer, RESIZE_CQ, base->handle, (uint64_t)cqe);
+	if (!wrong) {
+		base->cqe = (int)answer.word[0];
+		q->slots = live_link.segment + answer.word[2];
+		q->mask = (uint32_t)answer.word[4] - 1;
+	}
+	pthread_spin_unlock(&q->lock);
+	return wrong;
 }
 
 EXPORT int ibv_destroy_cq(struct ibv_cq *base)

@@ -27,7 +27,7 @@ from nicscope.interfaces.verbs_device.calls import Caps, QpState, Refused
 from nicscope.interfaces.verbs_device.fabric import addresses, guid
 from nicscope.live import layout
 from nicscope.live.connections import Connections
-from nicscope.live.device import LiveDevice, LiveFabric
+from nicscope.live.device import MOST_CQE, LiveDevice, LiveFabric
 from nicscope.live.message_path import (
     IDLE,
     IS_RECEIVE,
@@ -59,6 +59,7 @@ PS_PER_S = 10**12
 LONGEST_SLEEP_S = 0.05  # until it is asked again whether all is over
 MTUS = {code: 128 << code for code in range(1, 6)}
 MASK_STATE, MASK_CURRENT = 1, 2
+REREG_TRANSLATION, REREG_PD, REREG_ACCESS = 1, 2, 4
 MASK_SQD_NOTIFY = 4
 
 
@@ -159,7 +160,7 @@ class Client:
         ]
         network = int.from_bytes(guid(node).to_bytes(8, "big"), "little")
         return [
-            *(node, network, *gids, facts.max_qp_wr, facts.max_sge, facts.max_cqe),
+            *(node, network, *gids, facts.max_qp_wr, facts.max_sge, MOST_CQE),
             *(facts.max_srq_wr, facts.max_rd_atomic, facts.max_qp, facts.max_cq, facts.max_mr),
             *(facts.mtu_bytes, facts.max_msg_bytes, facts.max_inline, os.getpid()),
         ]
@@ -205,17 +206,30 @@ class Client:
     ) -> list[int]:
         device: Any = self.device
         made = device.register_process(pd, address, length, iova, access)
-        shift, real = device.shifts_of(made.handle)
-        self.machine.serving.note_region(device.node, made.handle, made.lkey, shift, real)
+        self._note_region(made.handle, made.lkey)
         return [made.handle, made.lkey, made.rkey]
+
+    def _note_region(self, handle: int, key: int) -> None:
+        shift, real = self.device.shifts_of(handle)  # type: ignore[union-attr]
+        self.machine.serving.note_region(self.node, handle, key, shift, real)
 
     def _dereg_mr(self, handle: int, *_: int) -> list[int]:
         self.device.deregister_process(handle)  # type: ignore[union-attr]
         self.machine.serving.note_region(self.node, handle, 0, 0, 0)
         return []
 
-    def _rereg_mr(self, *_: int) -> list[int]:
-        raise Refused(errno.EOPNOTSUPP)
+    def _rereg_mr(
+        self, handle: int, flags: int, pd: int, address: int, length: int, access: int, *_: int
+    ) -> list[int]:
+        device: Any = self.device
+        device.reregister_process(
+            handle,
+            pd if flags & REREG_PD else None,
+            (address, length) if flags & REREG_TRANSLATION else None,
+            access if flags & REREG_ACCESS else None,
+        )
+        self._note_region(handle, device.key_of(handle))
+        return []
 
     def _create_cq(self, entries: int, channel: int, cookie: int, *_: int) -> list[int]:
         device, segment = self._both()
@@ -242,8 +256,26 @@ class Client:
         self._close_rings([self.cqs.pop(handle).ring])
         return []
 
-    def _resize_cq(self, *_: int) -> list[int]:
-        raise Refused(errno.EOPNOTSUPP)
+    def _resize_cq(self, handle: int, entries: int, *_: int) -> list[int]:
+        device, segment = self._both()
+        queue = self.cqs.get(handle)
+        if queue is None:
+            raise Refused(errno.EINVAL)
+        ring = queue.ring
+        if int(segment.tails[ring.number]) - int(segment.heads[ring.number]) > entries:
+            raise Refused(errno.EINVAL)
+        now = ring if entries <= ring.slots else segment.grown(ring, entries)
+        try:
+            queue.entries = device.resize_cq(handle, entries)
+        except Refused:
+            if now is not ring:
+                segment.give_room(now)
+            raise
+        if now is not ring:
+            queue.ring = now
+            self.machine.serving.move_ring(device.node, now)
+            segment.give_room(ring)
+        return [entries, *self._told(now)]
 
     def _told(self, ring: Ring | None) -> list[int]:
         return [ring.number, ring.at, ring.stride, ring.slots] if ring else [0, 0, 0, 0]

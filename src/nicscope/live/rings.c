@@ -80,17 +80,28 @@ EXPORT void live_open_ring(int64_t n, int64_t ring, int64_t at, int64_t stride, 
 		(uint32_t)slots - 1, (uint32_t)sges, (uint32_t)inlined, -1};
 }
 
+static struct live_ring *words_of(int64_t n, int64_t ring)
+{
+	return (struct live_ring *)(clients[n].segment + LIVE_RINGS_AT) + ring;
+}
+
+/* Have a ring of completions be somewhere else, and larger, with all that waits in it. */
+EXPORT void live_move_ring(int64_t n, int64_t ring, int64_t at, int64_t slots)
+{
+	struct ring *r = &clients[n].rings[ring], before = *r;
+	uint64_t taken = __atomic_load_n(&words_of(n, ring)->head, __ATOMIC_ACQUIRE);
+	r->slots = clients[n].segment + at;
+	r->mask = (uint32_t)slots - 1;
+	for (uint64_t i = r->next - taken > (uint64_t)before.mask + 1 ? r->next : taken; i != r->next; i++)
+		memcpy(r->slots + (i & r->mask) * r->stride, before.slots + (i & before.mask) * r->stride, r->stride);
+}
+
 EXPORT void live_close_ring(int64_t n, int64_t ring) { clients[n].rings[ring].slots = NULL; }
 
 EXPORT void live_announce(int64_t n, int64_t ring, int64_t channel, int64_t cookie)
 {
 	clients[n].rings[ring].channel = (int)channel;
 	clients[n].rings[ring].cookie = (uint64_t)cookie;
-}
-
-static struct live_ring *words_of(int64_t n, int64_t ring)
-{
-	return (struct live_ring *)(clients[n].segment + LIVE_RINGS_AT) + ring;
 }
 
 /* Forget what is in a ring of requests: what its owner was reset with. */

@@ -97,7 +97,7 @@ class Serving:
         self._so.live_stage(*(each.ctypes.data for each in staged), poll)
         for name, numbers in (
             *(("live_attach", 2), ("live_detach", 1), ("live_open_ring", 7), ("live_skip", 2)),
-            *(("live_close_ring", 2), ("live_announce", 4)),
+            *(("live_close_ring", 2), ("live_announce", 4), ("live_move_ring", 4)),
         ):
             getattr(self._so, name).argtypes = [_Long] * numbers
         self._so.live_link_advance.argtypes = [_Address, _Address]
@@ -209,6 +209,10 @@ class Serving:
         """Send events of a completion queue to the descriptor ``channel``."""
         word = cookie - (cookie >> 63 << 64)
         self._so.live_announce(node, ring.number, channel, word)
+
+    def move_ring(self, node: int, ring: Ring) -> None:
+        """Move what waits in a ring of completions to where it is now."""
+        self._so.live_move_ring(node, ring.number, ring.at, ring.slots)
 
     def close_ring(self, node: int, ring: Ring) -> None:
         """Close a ring."""

@@ -106,6 +106,7 @@ MANAGED = [
     ("rdma_server", "rdma_client -s 127.0.0.1"),
     ("ib_send_bw -R -s 64 -n 12", "ib_send_bw -R -s 64 -n 12 127.0.0.1"),
     ("rdma_xserver", "rdma_xclient -s 127.0.0.1"),
+    ("rdma_xserver -c x", "rdma_xclient -c x -s 127.0.0.1"),
     ("qperf", "qperf 127.0.0.1 -cm 1 -t 1 rc_lat rc_rdma_write_lat quit"),
     ("qperf", "qperf 127.0.0.1 -cm 1 -t 1 rc_bi_bw rc_rdma_read_bw rc_rdma_write_poll_lat quit"),
     ("rping -s -q -C 3 -S 1000", "rping -c -q -a 127.0.0.1 -C 3 -S 1000 -V"),

@@ -16,16 +16,17 @@
 /* Verbs that this library calls. */
 struct ibv_context *ibv_open_device(struct ibv_device *);
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *);
-struct ibv_qp *ibv_create_qp(struct ibv_pd *, struct ibv_qp_init_attr *);
 int ibv_modify_qp(struct ibv_qp *, struct ibv_qp_attr *, int);
 int ibv_destroy_qp(struct ibv_qp *);
+int ibv_destroy_srq(struct ibv_srq *);
 int ibv_query_gid(struct ibv_context *, uint8_t, int, union ibv_gid *);
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *);
 int ibv_destroy_comp_channel(struct ibv_comp_channel *);
 struct ibv_cq *ibv_create_cq(struct ibv_context *, int, void *, struct ibv_comp_channel *, int);
 int ibv_destroy_cq(struct ibv_cq *);
 
-enum { QPT_RC = 2, QPT_UD = 4, PORT = 1, GID_INDEX = 1, MTU = 5, ACK_TIMEOUT = 18, MOST_PRIVATE = 8 * 32 };
+enum { QPT_RC = 2, QPT_UD = 4, QPT_XRC_RECV = 10 };
+enum { PORT = 1, GID_INDEX = 1, MTU = 5, ACK_TIMEOUT = 18, MOST_PRIVATE = 8 * 32 };
 enum { INIT = 1, RTR = 2, RTS = 3, ERR = 6, PATH = 3, ALL_ACCESS = 15 };
 
 struct channel { struct rdma_event_channel base; int write; uint64_t handle; };
@@ -47,6 +48,7 @@ struct event { struct rdma_cm_event base; uint8_t private[MOST_PRIVATE]; };
 
 static struct ibv_context *the_context;
 static struct ibv_pd *the_domain;
+static struct ibv_xrcd *the_xrc_domain;
 static pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int wrong(int number)
@@ -64,6 +66,11 @@ static struct ibv_context *context(void)
 	}
 	pthread_mutex_unlock(&context_lock);
 	return the_context;
+}
+
+static struct verbs_context *verbs_of(struct ibv_context *verbs)
+{
+	return (struct verbs_context *)((uint8_t *)verbs - offsetof(struct verbs_context, context));
 }
 
 static struct end *end_of(struct rdma_cm_id *id) { return (struct end *)id; }
@@ -148,7 +155,7 @@ static struct end *new_end(struct rdma_event_channel *channel, void *program, in
 
 EXPORT int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *program, int ps)
 {
-	if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP)
+	if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP && ps != RDMA_PS_IB)
 		return wrong(EOPNOTSUPP);
 	int is_synchronous = !channel;
 	if (is_synchronous && !(channel = rdma_create_event_channel()))
@@ -169,18 +176,26 @@ EXPORT int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id 
 	return 0;
 }
 
+static void destroy_cqs(struct rdma_cm_id *id)
+{
+	if (!end_of(id)->owns_cqs)
+		return;
+	ibv_destroy_cq(id->send_cq);
+	ibv_destroy_cq(id->recv_cq);
+	ibv_destroy_comp_channel(id->send_cq_channel);
+	ibv_destroy_comp_channel(id->recv_cq_channel);
+	id->send_cq = id->recv_cq = NULL;
+	id->send_cq_channel = id->recv_cq_channel = NULL;
+	end_of(id)->owns_cqs = 0;
+}
+
 EXPORT void rdma_destroy_qp(struct rdma_cm_id *id)
 {
 	if (id->qp)
 		ibv_destroy_qp(id->qp);
 	id->qp = NULL;
-	if (end_of(id)->owns_cqs) {
-		ibv_destroy_cq(id->send_cq);
-		ibv_destroy_cq(id->recv_cq);
-		ibv_destroy_comp_channel(id->send_cq_channel);
-		ibv_destroy_comp_channel(id->recv_cq_channel);
-		end_of(id)->owns_cqs = 0;
-	}
+	if (!id->srq)
+		destroy_cqs(id);
 }
 
 EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)
@@ -359,28 +374,103 @@ static int create_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr *attr)
 	return id->send_cq && id->recv_cq ? 0 : ENOMEM;
 }
 
-EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+/* What ends share whose programs bring none of their own; NULL, with errno, if there is no more. */
+static struct ibv_pd *domain_of(struct rdma_cm_id *id)
 {
-	struct ibv_qp_init_attr wanted = *attr;
-	if (!id->verbs || id->qp)
-		return wrong(EINVAL);
 	pthread_mutex_lock(&context_lock);
-	if (!pd && !the_domain)
+	if (!the_domain)
 		the_domain = ibv_alloc_pd(id->verbs);
 	pthread_mutex_unlock(&context_lock);
-	pd = pd ? pd : the_domain;
-	if (!wanted.send_cq && !wanted.recv_cq) {
-		int failed = create_cqs(id, attr);
+	return the_domain;
+}
+
+static struct ibv_xrcd *xrc_domain_of(struct rdma_cm_id *id)
+{
+	struct ibv_xrcd_init_attr attr = {.comp_mask = 3, .fd = -1, .oflags = O_CREAT};
+	pthread_mutex_lock(&context_lock);
+	if (!the_xrc_domain)
+		the_xrc_domain = verbs_of(id->verbs)->open_xrcd(id->verbs, &attr);
+	pthread_mutex_unlock(&context_lock);
+	return the_xrc_domain;
+}
+
+EXPORT int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
+{
+	enum { TYPE = 1, PD = 2, XRCD = 4, CQ = 8, XRC = 1 };
+	struct ibv_qp_init_attr depths = {.cap = {.max_recv_wr = attr->attr.max_wr}};
+	int is_xrc = attr->comp_mask & TYPE && attr->srq_type == XRC;
+	if (!id->verbs || id->srq)
+		return wrong(EINVAL);
+	if (!(attr->comp_mask & PD) && !(attr->pd = domain_of(id)))
+		return -1;
+	attr->comp_mask |= PD;
+	if (is_xrc && !(attr->comp_mask & XRCD) && !(attr->xrcd = xrc_domain_of(id)))
+		return -1;
+	if (is_xrc && !(attr->comp_mask & CQ)) {
+		int failed = create_cqs(id, &depths);
+		if (failed)
+			return wrong(failed);
+		attr->cq = id->recv_cq;
+	}
+	attr->comp_mask |= is_xrc ? XRCD | CQ : 0;
+	struct ibv_srq *srq = verbs_of(id->verbs)->create_srq_ex(id->verbs, attr);
+	if (!srq)
+		return -1;
+	id->srq = srq;
+	id->pd = id->pd ? id->pd : attr->pd;
+	return 0;
+}
+
+EXPORT int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct ibv_srq_init_attr_ex wide = {.srq_context = attr->srq_context, .attr = attr->attr,
+		.comp_mask = pd ? 3 : 1, .srq_type = id->qp_type == QPT_XRC_RECV, .pd = pd};
+	int failed = rdma_create_srq_ex(id, &wide);
+	attr->attr = wide.attr;
+	return failed;
+}
+
+EXPORT void rdma_destroy_srq(struct rdma_cm_id *id)
+{
+	if (id->srq)
+		ibv_destroy_srq(id->srq);
+	id->srq = NULL;
+	if (!id->qp)
+		destroy_cqs(id);
+}
+
+EXPORT int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	enum { PD = 1, XRCD = 2 };
+	struct ibv_qp_init_attr_ex wanted = *attr;
+	struct ibv_qp_init_attr depths = {.cap = attr->cap};
+	int takes = attr->qp_type == QPT_XRC_RECV;
+	if (!id->verbs || id->qp)
+		return wrong(EINVAL);
+	if (!takes && !(attr->comp_mask & PD)) {
+		wanted.pd = id->pd ? id->pd : domain_of(id);
+		wanted.comp_mask |= PD;
+	}
+	if (takes && !(attr->comp_mask & XRCD)) {
+		wanted.xrcd = xrc_domain_of(id);
+		wanted.comp_mask |= XRCD;
+	}
+	if ((!takes && !wanted.pd) || (takes && !wanted.xrcd))
+		return -1;
+	if (!wanted.srq && !takes)
+		wanted.srq = id->srq;
+	if (!takes && !wanted.send_cq && !wanted.recv_cq) {
+		int failed = id->recv_cq ? 0 : create_cqs(id, &depths);
 		if (failed)
 			return wrong(failed);
 		wanted.send_cq = id->send_cq;
 		wanted.recv_cq = id->recv_cq;
 	}
-	struct ibv_qp *qp = pd ? ibv_create_qp(pd, &wanted) : NULL;
+	struct ibv_qp *qp = verbs_of(id->verbs)->create_qp_ex(id->verbs, &wanted);
 	if (!qp)
 		return -1;
 	id->qp = qp;
-	id->pd = pd;
+	id->pd = wanted.pd ? wanted.pd : id->pd;
 	id->qp_type = attr->qp_type;
 	attr->cap = wanted.cap;
 	int failed = move_to(end_of(id), INIT);
@@ -393,14 +483,13 @@ EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_q
 	return wrong(failed);
 }
 
-EXPORT int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *wide)
+EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	struct ibv_qp_init_attr attr = {wide->qp_context, wide->send_cq, wide->recv_cq, wide->srq, wide->cap,
-		wide->qp_type, wide->sq_sig_all};
-	if (wide->comp_mask & ~1u)
-		return wrong(EOPNOTSUPP);
-	int failed = rdma_create_qp(id, wide->comp_mask & 1 ? wide->pd : NULL, &attr);
-	wide->cap = attr.cap;
+	struct ibv_qp_init_attr_ex wide = {.qp_context = attr->qp_context, .send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq, .srq = attr->srq, .cap = attr->cap, .qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all, .comp_mask = pd != NULL, .pd = pd};
+	int failed = rdma_create_qp_ex(id, &wide);
+	attr->cap = wide.cap;
 	return failed;
 }
 
@@ -516,6 +605,7 @@ static struct end *accepted_end(struct end *listener, const struct live_cm_event
 	struct live_answer a;
 	if (!end)
 		return NULL;
+	end->id.qp_type = listener->id.qp_type;
 	end->handle = from->handle;
 	end->peer_psn = from->psn;
 	end->peer_qpn = from->qp_num;
@@ -672,6 +762,7 @@ EXPORT int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *from, st
 	if (rdma_create_id(NULL, id, NULL, from->ai_port_space))
 		return -1;
 	int failed;
+	(*id)->qp_type = from->ai_qp_type;
 	if (attr)
 		attr->qp_type = from->ai_qp_type;
 	if (from->ai_flags & RAI_PASSIVE) {
@@ -694,6 +785,7 @@ EXPORT int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *from, st
 EXPORT void rdma_destroy_ep(struct rdma_cm_id *id)
 {
 	rdma_destroy_qp(id);
+	rdma_destroy_srq(id);
 	rdma_destroy_id(id);
 }
 
@@ -783,5 +875,4 @@ EXPORT struct ibv_context **rdma_get_devices(int *count)
 EXPORT void rdma_free_devices(struct ibv_context **list) { free(list); }
 
 #define FAILING(name) EXPORT long name(void); EXPORT long name(void) { errno = EOPNOTSUPP; return -1; }
-#define QUIETLY(name) EXPORT void name(void); EXPORT void name(void) { }
 #include "cm_unsupported.h"

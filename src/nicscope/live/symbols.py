@@ -126,8 +126,9 @@ OWN = {"NICSCOPE_LIVE": "live_ask_machine live_fact live_device live_is_there"}
 CM_HAVE = {
     "RDMACM_1.0": """
         rdma_accept rdma_ack_cm_event rdma_bind_addr rdma_connect rdma_create_ep
-        rdma_create_event_channel rdma_create_id rdma_create_qp rdma_create_qp_ex rdma_destroy_ep
-        rdma_destroy_event_channel rdma_destroy_id rdma_destroy_qp rdma_disconnect rdma_event_str
+        rdma_create_event_channel rdma_create_id rdma_create_qp rdma_create_qp_ex rdma_create_srq
+        rdma_create_srq_ex rdma_destroy_ep rdma_destroy_event_channel rdma_destroy_id
+        rdma_destroy_qp rdma_destroy_srq rdma_disconnect rdma_event_str
         rdma_free_devices rdma_freeaddrinfo rdma_get_cm_event rdma_get_devices rdma_get_dst_port
         rdma_get_request rdma_get_src_port rdma_getaddrinfo rdma_listen rdma_migrate_id
         rdma_reject rdma_resolve_addr rdma_resolve_route rdma_set_option
@@ -137,7 +138,7 @@ CM_HAVE = {
 CM_UNSUPPORTED = {
     "FAILING": {
         "RDMACM_1.0": """
-            raccept rbind rclose rconnect rdma_create_srq rdma_create_srq_ex rdma_join_multicast
+            raccept rbind rclose rconnect rdma_join_multicast
             rdma_leave_multicast rdma_notify rfcntl rgetpeername rgetsockname rgetsockopt riounmap
             riowrite rlisten rpoll rread rreadv rrecv rrecvfrom rrecvmsg rselect rsend rsendmsg
             rsendto rsetsockopt rshutdown rsocket rwrite rwritev riomap
@@ -145,7 +146,6 @@ CM_UNSUPPORTED = {
         "RDMACM_1.1": "rdma_join_multicast_ex",
         "RDMACM_1.3": "rdma_get_remote_ece rdma_reject_ece rdma_set_local_ece",
     },
-    "QUIETLY": {"RDMACM_1.0": "rdma_destroy_srq"},
 }
 
 

@@ -72,6 +72,8 @@ def needs(program):
         "qperf": "qperf",
         "ucx": "ucx-utils",
         "mpirun": "openmpi-bin",
+        "mpicc.mpich": "libmpich-dev",
+        "mpirun.mpich": "mpich",
         "fi": "libfabric-bin",
         "fio": "fio",
     }

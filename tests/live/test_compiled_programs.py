@@ -138,8 +138,7 @@ def test_ends_find_each_other_by_the_connection_manager(execute, first, peer):
     assert json.loads(ended.stdout)["statuses"] == [0, 0], ended.stderr
 
 
-# Datagrams between its ends go by the GID of IPv6: see docs/live.md.
-UCX = "env UCX_TLS=rc,self UCX_NET_DEVICES=nicscope0:1 UCX_IB_GID_INDEX=0"
+UCX = "env UCX_TLS=rc,self UCX_NET_DEVICES=nicscope0:1"  # not the memory that processes share
 
 
 @needs("ucx_info")
@@ -198,6 +197,19 @@ def test_open_mpi_runs_over_ucx(execute, name, count, said):
     found = json.loads(ended.stdout)
     assert found["statuses"] == [0]
     assert all(run["messages_out"] > 30 for run in found["runs"])
+
+
+@pytest.mark.long
+@needs("mpicc.mpich")
+@needs("mpirun.mpich")
+def test_mpich_runs_over_ucx(execute, tmp_path):
+    program, source = tmp_path / "ring", Path(__file__).with_name("mpi_ring.c")
+    subprocess.run(["mpicc.mpich", str(source), "-o", str(program)], check=True)
+    running = f"{UCX} MPIR_CVAR_NOLOCAL=1 mpirun.mpich -n 3 {program}"
+    ended = execute("--json", "--", *shlex.split(running))
+
+    assert ended.stderr.count("sum 3, 0 wrong") == 3, ended.stderr
+    assert all(run["messages_out"] > 30 for run in json.loads(ended.stdout)["runs"])
 
 
 def own_address():

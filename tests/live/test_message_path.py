@@ -10,6 +10,7 @@ from live_clients import Queues
 
 from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.fabric import HEADER, addresses, header
+from nicscope.live import layout
 
 pytestmark = pytest.mark.compiled_too
 PAGE = 4096
@@ -159,7 +160,8 @@ def test_a_datagram_comes_with_the_header_of_its_two_addresses(client, is_v4):
     gid = addresses(queues.node)[is_v4]
     whole = memory[PAGE : PAGE + 16] + memory[PAGE + 100 : PAGE + 100 + HEADER - 16 + 6]
     assert whole == header(gid, gid, 6) + b"packet"
-    assert int(ended[1]["wc_flags"]) == calls.WITH_GRH
+    kind = layout.CONSTANTS["IPV4_BIT"] if is_v4 else 0
+    assert int(ended[1]["wc_flags"]) == calls.WITH_GRH | kind
     assert int(ended[1]["byte_len"]) == HEADER + 6
     assert int(ended[1]["src_qp"]) == queues.numbers[0]
 

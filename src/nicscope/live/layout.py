@@ -125,6 +125,7 @@ CONSTANTS = {
     "WORDS": 64,  # of a request and of its answer
     "NOBODY": 0xFFFFFFFF,
     "INLINE_BIT": 8,
+    "IPV4_BIT": 1 << 16,  # of a completion's flags: of a datagram whose header is of version 4
     "NODES": 8,  # processes that can be attached at a time: each has a NIC of its own
     "AT_ONCE": 64,  # requests or completions of a queue, before the others
     "SEGMENTS": 16,  # scatter/gather elements of a request

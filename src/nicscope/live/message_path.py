@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 NODES, AT_ONCE = shared.CONSTANTS["NODES"], shared.CONSTANTS["AT_ONCE"]
 SEGMENTS, INLINE_BYTES = shared.CONSTANTS["SEGMENTS"], shared.CONSTANTS["INLINE_BYTES"]
+IPV4_BIT = shared.CONSTANTS["IPV4_BIT"]
 IS_SEND, IS_RECEIVE, IS_SHARED = range(3)  # kinds of queues of work requests
 SLACK_PS = 1_000_000  # by which timers may be ahead of what moves packets
 PS_PER_NS = 1000
@@ -857,8 +858,8 @@ def _collect_received(live, n, p, number, i):
         ended.flags = calls.WITH_INV
         ended.word = report.name
     if port.kind == calls.UD and report.status == layout.DONE:
-        ended.flags |= calls.WITH_GRH
         sender = live.ports[report.node, report.offset]
+        ended.flags |= calls.WITH_GRH | sender.is_v4 * IPV4_BIT
         ended.source = sender.number
         _put_header(live, n, row, report.node, sender.is_v4, report.length - HEADER)
     _release(live, n, row)

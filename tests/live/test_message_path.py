@@ -244,3 +244,58 @@ def test_a_region_loses_the_rights_that_it_is_registered_anew_without(queues):
 
     assert int(queues.ended.wait()["status"]) == calls.REM_ACCESS_ERR
     assert queues.client.ask("REREG_MR", handle, DOMAIN, 4711)[0] == errno.EINVAL
+
+
+GROUP = int.from_bytes(b"\xff\x0e" + bytes(6), "little"), 7  # an address, as its two words
+
+
+def test_a_datagram_to_a_group_comes_once_to_each_member_and_ends_once(client):
+    queues = Queues(client, kind=UD)
+    memory, address, key, _ = queues.register(4 * PAGE)
+    memory[:6] = b"to all"
+    for place, number in enumerate(queues.numbers):
+        assert client.ask("ATTACH_MCAST", number, *GROUP)[0] == 0
+        assert client.ask("ATTACH_MCAST", number, *GROUP)[0] == 0  # which changes nothing
+        for turn in range(3):
+            at = address + (place + 1) * PAGE + 100 * turn
+            queues.receives[place].put("receive", [(at, 100, key)], wr_id=10 * place + turn)
+    post = {"opcode": calls.WR_SEND, "dgid_high": GROUP[0], "dgid_low": GROUP[1], "qkey": 0x11}
+    for number in (50, 51):
+        queues.sends[0].put(
+            "send", [(address, 6, key)], wr_id=number, send_flags=SIGNALED, qpn=0xFFFFFF, **post
+        )
+    client.ring()
+
+    ended = sorted(int(queues.ended.wait()["wr_id"]) for _ in range(6))
+    assert ended == [0, 1, 10, 11, 50, 51]
+    for place, turn in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        begin = (place + 1) * PAGE + 100 * turn + HEADER
+        assert memory[begin : begin + 6] == b"to all"
+
+    assert client.ask("DETACH_MCAST", queues.numbers[1], *GROUP)[0] == 0
+    assert client.ask("DETACH_MCAST", queues.numbers[1], *GROUP)[0] == errno.EINVAL
+    queues.sends[0].put(
+        "send", [(address, 6, key)], wr_id=52, send_flags=SIGNALED, qpn=0xFFFFFF, **post
+    )
+    client.ring()
+    assert sorted(int(queues.ended.wait()["wr_id"]) for _ in range(2)) == [2, 52]
+
+
+def test_only_datagrams_have_groups_and_only_group_addresses_are_joined(client):
+    queues = Queues(client, kind=UD)
+    assert client.ask("ATTACH_MCAST", queues.numbers[0], *queues.gid(1))[0] == errno.EINVAL
+    assert client.ask("ATTACH_MCAST", 4711, *GROUP)[0] == errno.EINVAL
+    # A queue pair that has gone is in no group.
+    assert client.ask("ATTACH_MCAST", queues.numbers[1], *GROUP)[0] == 0
+    assert client.ask("DESTROY_QP", queues.numbers[1])[0] == 0
+    _, address, key, _ = queues.register(PAGE)
+    queues.sends[0].put(
+        "send", [(address, 6, key)], wr_id=1, send_flags=SIGNALED, opcode=calls.WR_SEND,
+        qpn=0xFFFFFF, qkey=0x11, dgid_high=GROUP[0], dgid_low=GROUP[1],
+    )  # fmt: skip
+    client.ring()
+    assert int(queues.ended.wait()["status"]) == calls.SUCCESS
+
+
+def test_a_connection_has_no_group(queues):
+    assert queues.client.ask("ATTACH_MCAST", queues.numbers[0], *GROUP)[0] == errno.EINVAL

@@ -19,6 +19,8 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *);
 int ibv_modify_qp(struct ibv_qp *, struct ibv_qp_attr *, int);
 int ibv_destroy_qp(struct ibv_qp *);
 int ibv_destroy_srq(struct ibv_srq *);
+int ibv_attach_mcast(struct ibv_qp *, const union ibv_gid *, uint16_t);
+int ibv_detach_mcast(struct ibv_qp *, const union ibv_gid *, uint16_t);
 int ibv_query_gid(struct ibv_context *, uint8_t, int, union ibv_gid *);
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *);
 int ibv_destroy_comp_channel(struct ibv_comp_channel *);
@@ -683,6 +685,9 @@ EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_
 		}
 		event->base.listen_id = &end->id;
 		event->base.id = &accepted->id;
+	} else if (from.type == RDMA_CM_EVENT_MULTICAST_JOIN) {
+		memcpy(event->base.param.ud.ah_attr.grh.dgid.raw, &from.private0, 16);
+		event->base.param.ud.private_data = (const void *)(uintptr_t)from.private2;
 	} else if (from.type == RDMA_CM_EVENT_CONNECT_RESPONSE) {
 		respond(end, &event->base, &from);
 	} else if (from.type == RDMA_CM_EVENT_DISCONNECTED && end->id.qp && end->id.qp_type != QPT_UD) {
@@ -787,6 +792,50 @@ EXPORT void rdma_destroy_ep(struct rdma_cm_id *id)
 	rdma_destroy_qp(id);
 	rdma_destroy_srq(id);
 	rdma_destroy_id(id);
+}
+
+/* ---- Multicast: an address is a group's, whose member the end's queue pair becomes ---- */
+
+static void group_of(union ibv_gid *gid, const struct sockaddr *at)
+{
+	memset(gid, 0, sizeof *gid);
+	if (at->sa_family == AF_INET6) {
+		memcpy(gid->raw, &((const struct sockaddr_in6 *)at)->sin6_addr, sizeof gid->raw);
+		return;
+	}
+	gid->raw[10] = gid->raw[11] = 0xff;
+	memcpy(gid->raw + 12, &((const struct sockaddr_in *)at)->sin_addr, 4);
+}
+
+EXPORT int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *at, void *program)
+{
+	struct channel *channel = (struct channel *)id->channel;
+	struct live_cm_event event = {.cookie = (uintptr_t)end_of(id), .handle = end_of(id)->handle,
+		.type = RDMA_CM_EVENT_MULTICAST_JOIN, .qp_num = 0xffffff, .qkey = RDMA_UDP_QKEY};
+	union ibv_gid gid;
+	group_of(&gid, at);
+	int failed = id->qp ? ibv_attach_mcast(id->qp, &gid, 0) : 0;
+	if (failed)
+		return wrong(failed);
+	memcpy(&event.private0, gid.raw, sizeof gid.raw);
+	event.private2 = (uintptr_t)program;
+	if (write(channel->write, &event, sizeof event) != (ssize_t)sizeof event)
+		return -1;
+	return is_done(end_of(id), RDMA_CM_EVENT_MULTICAST_JOIN);
+}
+
+EXPORT int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr, void *program)
+{
+	if (!(attr->comp_mask & 1) || attr->comp_mask & ~3u)
+		return wrong(EINVAL);
+	return rdma_join_multicast(id, attr->addr, program);
+}
+
+EXPORT int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *at)
+{
+	union ibv_gid gid;
+	group_of(&gid, at);
+	return wrong(id->qp ? ibv_detach_mcast(id->qp, &gid, 0) : 0);
 }
 
 /* ---- Addresses and options ---- */

@@ -278,7 +278,8 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 		.max_qp_rd_atom = (int)fact[LIVE_FACT_MAX_RD_ATOMIC], .max_res_rd_atom = 1 << 20,
 		.max_qp_init_rd_atom = (int)fact[LIVE_FACT_MAX_RD_ATOMIC], .atomic_cap = 1, .max_ah = 1 << 20,
 		.max_srq = (int)fact[LIVE_FACT_MAX_QP], .max_srq_wr = (int)fact[LIVE_FACT_MAX_SRQ_WR],
-		.max_srq_sge = (int)fact[LIVE_FACT_MAX_SGE], .max_pkeys = 1, .phys_port_cnt = 1};
+		.max_srq_sge = (int)fact[LIVE_FACT_MAX_SGE], .max_pkeys = 1, .phys_port_cnt = 1,
+		.max_mcast_grp = 64, .max_mcast_qp_attach = LIVE_MEMBERS, .max_total_mcast_qp_attach = 64 * LIVE_MEMBERS};
 	return 0;
 }
 
@@ -1013,4 +1014,26 @@ EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc
 		return NULL;
 	}
 	return ibv_create_ah(pd, &attr);
+}
+
+/* ---- Multicast groups ---- */
+
+static int join(struct ibv_qp *qp, const union ibv_gid *gid, uint64_t operation)
+{
+	struct live_question q = {operation, {qp->handle}};
+	struct live_answer answer;
+	memcpy(&q.word[1], gid->raw, sizeof gid->raw);
+	return ask(&q, &answer);
+}
+
+EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)lid;
+	return join(qp, gid, LIVE_OP_ATTACH_MCAST);
+}
+
+EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)lid;
+	return join(qp, gid, LIVE_OP_DETACH_MCAST);
 }

@@ -80,6 +80,7 @@ class Made(msgspec.Struct, eq=False):
     port: int
     send: Ring | None = None
     receive: Ring | None = None
+    groups: set[tuple[int, int]] = msgspec.field(default_factory=set)
 
     @property
     def rings(self) -> list[Ring]:
@@ -422,6 +423,7 @@ class Client:
         device: Any = self.device
         if number not in self.made:
             raise Refused(errno.EINVAL)
+        self._leave_groups(number)
         device.free_qp(number)
         gone = self.made.pop(number)
         self.machine.serving.forget_pair(device.node, gone.port)
@@ -490,6 +492,26 @@ class Client:
                 del self.domains[file]
         self.device.free_xrcd(handle)  # type: ignore[union-attr]
         return []
+
+    def _attach_mcast(self, number: int, high: int, low: int, *_: int) -> list[int]:
+        return self._join(number, (high, low), True)
+
+    def _detach_mcast(self, number: int, high: int, low: int, *_: int) -> list[int]:
+        return self._join(number, (high, low), False)
+
+    def _join(self, number: int, group: tuple[int, int], joins: bool) -> list[int]:
+        mine = self.made.get(number)
+        if mine is None or mine.kind != calls.UD:
+            raise Refused(errno.EINVAL)
+        wrong = self.machine.serving.join(self.node, number, group, joins)
+        if wrong:
+            raise Refused(wrong)
+        (mine.groups.add if joins else mine.groups.discard)(group)
+        return []
+
+    def _leave_groups(self, number: int) -> None:
+        for group in [*self.made[number].groups]:
+            self._join(number, group, False)
 
     # Connections.
 
@@ -615,6 +637,8 @@ class Client:
         self.channels.clear()
         if self.device is not None and self.segment is not None:
             self.device.own(0)
+            for number in self.made:
+                self._leave_groups(number)
             for made in (*self.made.values(), *self.shared.values()):
                 self.machine.serving.forget_pair(self.device.node, made.port)
             self.machine.serving.detach(self.device.node)

@@ -151,7 +151,7 @@ def has_rung(live, n): ...
 @RINGS.function
 def waiting(live, n, ring): ...
 @RINGS.function
-def take(live, n, ring, count, are_sends): ...
+def take(live, n, ring, count, are_sends, most): ...
 @RINGS.function
 def room(live, n, ring): ...
 @RINGS.function
@@ -483,9 +483,14 @@ def take_work(live, n):
             if places <= 0:
                 node.left = 1
                 break
-            count = min(count, places)
+            most = min(np.int64(CHAIN), places)  # one to a group is one for each of its members
+            count = take(
+                live, n, work.ring, min(count, places), np.int64(work.kind == IS_SEND), most
+            )
+            if count <= 0:
+                node.left = 1
+                break
             taken += count
-            take(live, n, work.ring, count, np.int64(work.kind == IS_SEND))
             if work.kind == IS_SEND and _lacks_memory(live, n, work.port, count):
                 keep_values(live, n, work.port)
             _post(live, n, np.int64(work.ring), np.int64(work.port), np.int64(work.kind), count)

@@ -120,9 +120,10 @@ EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *base)
 	free(channel);
 }
 
-static int announce(struct end *end, uint32_t type)
+static int put_event(struct end *end, struct live_cm_event event)
 {
-	struct live_cm_event event = {.cookie = (uintptr_t)end, .handle = end->handle, .type = type};
+	event.cookie = (uintptr_t)end;
+	event.handle = end->handle;
 	char path[64];
 	/* Opened for this alone: readers are to see that the channel ends when the machine does. */
 	snprintf(path, sizeof path, "/proc/self/fd/%d", end->id.channel->fd);
@@ -131,6 +132,11 @@ static int announce(struct end *end, uint32_t type)
 	if (file >= 0)
 		close(file);
 	return written == (ssize_t)sizeof event ? 0 : -1;
+}
+
+static int announce(struct end *end, uint32_t type)
+{
+	return put_event(end, (struct live_cm_event){.type = type});
 }
 
 EXPORT const char *rdma_event_str(int event)
@@ -814,9 +820,7 @@ static void group_of(union ibv_gid *gid, const struct sockaddr *at)
 
 EXPORT int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *at, void *program)
 {
-	struct channel *channel = (struct channel *)id->channel;
-	struct live_cm_event event = {.cookie = (uintptr_t)end_of(id), .handle = end_of(id)->handle,
-		.type = RDMA_CM_EVENT_MULTICAST_JOIN, .qp_num = 0xffffff, .qkey = RDMA_UDP_QKEY};
+	struct live_cm_event event = {.type = RDMA_CM_EVENT_MULTICAST_JOIN, .qp_num = 0xffffff, .qkey = RDMA_UDP_QKEY};
 	union ibv_gid gid;
 	group_of(&gid, at);
 	int failed = id->qp ? ibv_attach_mcast(id->qp, &gid, 0) : 0;
@@ -824,7 +828,7 @@ EXPORT int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *at, void 
 		return wrong(failed);
 	memcpy(&event.private0, gid.raw, sizeof gid.raw);
 	event.private2 = (uintptr_t)program;
-	if (write(channel->write, &event, sizeof event) != (ssize_t)sizeof event)
+	if (put_event(end_of(id), event))
 		return -1;
 	return is_done(end_of(id), RDMA_CM_EVENT_MULTICAST_JOIN);
 }

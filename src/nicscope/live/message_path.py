@@ -883,10 +883,9 @@ def _collect_received(live, n, p, number, i):
         ended.flags = calls.WITH_INV
         ended.word = report.name
     if port.kind == calls.UD and report.status == layout.DONE:
-        sender = live.ports[report.node, report.offset]
-        ended.flags |= calls.WITH_GRH | sender.is_v4 * IPV4_BIT
-        ended.source = sender.number
         is_v4 = np.int64(report.buffers & IS_OF_V4 != 0)
+        ended.flags |= calls.WITH_GRH | is_v4 * IPV4_BIT
+        ended.source = live.ports[report.node, report.offset].number
         _put_header(live, n, row, report.node, is_v4, report.length - HEADER)
     _release(live, n, row)
     return True

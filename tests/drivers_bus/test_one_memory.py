@@ -1,7 +1,5 @@
 """One memory under paging and caches: a block's number is its physical address."""
 
-from __future__ import annotations
-
 import numpy as np
 from bus_world import BusWorld
 from hypothesis import given

@@ -1,7 +1,5 @@
 """One host under random operations, beside its twin and beside what programs and pins must see."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.memory.paging import layout as code

@@ -1,7 +1,5 @@
 """The user library of a process: which pages it has pinned, whom it unpins, what its calls take."""
 
-from __future__ import annotations
-
 # ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from collections import Counter, OrderedDict
 

@@ -1,7 +1,5 @@
 """What all schemes share: lookups and misses by path, pages that transfers use, ports that wait."""
 
-from __future__ import annotations
-
 # ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from oracle.delivery_records import Action
 from oracle.ports_firmware import MISS

@@ -1,7 +1,5 @@
 """Address spaces: mapping, rights, fork and end, and a program's own reads and writes."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.kernel.decorators import copy_bytes, routine, step

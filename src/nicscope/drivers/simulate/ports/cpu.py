@@ -6,8 +6,6 @@ of them; what the others could not do meanwhile is not charged.  Interrupts exte
 that they interrupt.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.drivers.simulate.agenda import put

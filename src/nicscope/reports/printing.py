@@ -223,16 +223,20 @@ def output_width() -> int:
     return columns or PIPED
 
 
+def _console(**how: Any) -> Any:
+    from rich.console import Console
+
+    plain = dict.fromkeys(("force_jupyter", "highlight", "markup", "emoji"), False)
+    return Console(width=output_width(), **plain, **how)
+
+
 def show(parts: Iterable[Printed], elsewhere: str = ELSEWHERE) -> None:
     """Print ``parts``: tables, paragraphs, and strings, which are printed verbatim.
 
     ``elsewhere``: where columns are that the width leaves out.
     """
-    from rich.console import Console
-
-    width = output_width()
-    console = Console(force_jupyter=False, width=width, highlight=False, markup=False, emoji=False)
-    for line in lines_of(parts, width, elsewhere):
+    console = _console()
+    for line in lines_of(parts, console.width, elsewhere):
         # Wrapped already: what is longer is one word, which the terminal may break.
         console.print(line, soft_wrap=True)
 
@@ -241,20 +245,9 @@ def text_of(parts: Iterable[Printed]) -> str:
     """``parts`` as ``show`` prints them, without colours."""
     from io import StringIO
 
-    from rich.console import Console
-
-    width = output_width()
-    console = Console(
-        force_jupyter=False,
-        file=StringIO(),
-        width=width,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        no_color=True,
-    )
+    console = _console(file=StringIO(), no_color=True)
     with console.capture() as captured:
-        for line in lines_of(parts, width):
+        for line in lines_of(parts, console.width):
             console.print(line, soft_wrap=True)
     return captured.get().rstrip("\n")
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
+    from rich.console import Console
     from rich.text import Text
 
     Printed: TypeAlias = "Rows | Text | str | Note"
@@ -223,11 +224,11 @@ def output_width() -> int:
     return columns or PIPED
 
 
-def _console(**how: Any) -> Any:
+def _console(**how: Any) -> Console:
     from rich.console import Console
 
-    plain = dict.fromkeys(("force_jupyter", "highlight", "markup", "emoji"), False)
-    return Console(width=output_width(), **plain, **how)
+    how |= dict.fromkeys(("force_jupyter", "highlight", "markup", "emoji"), False)
+    return Console(width=output_width(), **how)
 
 
 def show(parts: Iterable[Printed], elsewhere: str = ELSEWHERE) -> None:

@@ -3,8 +3,9 @@
 # ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from oracle.delivery_records import Action
 from oracle.ports_firmware import MISS
-from oracle.ports_library import Library, runs_of
+from oracle.ports_library import Library
 from oracle.ports_records import DONE, NO_RIGHTS, NO_ROOM
+from oracle.replay_parts import runs_of
 
 
 class Translating(Library):

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
@@ -84,6 +85,12 @@ EXPORT int live_is_there(void)
 	return recv(live_link.socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
 }
 
+EXPORT void live_await_end(void)
+{
+	while (live_is_there())
+		poll(&(struct pollfd){.fd = live_link.socket}, 1, -1);
+}
+
 /* A forked child has no part in its parent's device: it may open its own. */
 static void leave_to_parent(void)
 {
@@ -96,6 +103,7 @@ static void leave_to_parent(void)
 	live_link.segment = NULL;
 	live_link.socket = live_link.bell = -1;
 	live_link.opened = 0;
+	live_link.has_gone = 0;
 	memset(live_owners, 0, sizeof live_owners);
 	pthread_mutex_init(&live_link.lock, NULL);
 }
@@ -190,10 +198,27 @@ void live_open_queue(struct live_queue *q, uint64_t number, uint64_t at, uint64_
 	q->next = 0;
 }
 
+static void set_owner(const struct live_queue *q, int kind, void *object)
+{
+	__atomic_store_n(&live_owners[q->number].kind, kind, __ATOMIC_RELAXED);
+	__atomic_store_n(&live_owners[q->number].object, object, __ATOMIC_RELAXED);
+}
+
 static void own(const struct live_queue *q, int kind, void *object)
 {
+	pthread_mutex_lock(&live_link.lock);
 	if (q->slots)
-		live_owners[q->number] = (struct live_owner){kind, object};
+		set_owner(q, kind, object);
+	pthread_mutex_unlock(&live_link.lock);
+}
+
+/* Another thread may have been given the ring since the machine took it back: that keeps it. */
+static void disown(const struct live_queue *q, const void *object)
+{
+	pthread_mutex_lock(&live_link.lock);
+	if (q->slots && live_owners[q->number].object == object)
+		set_owner(q, LIVE_NONE, NULL);
+	pthread_mutex_unlock(&live_link.lock);
 }
 
 static void *made(size_t size)
@@ -278,7 +303,8 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 		.max_qp_rd_atom = (int)fact[LIVE_FACT_MAX_RD_ATOMIC], .max_res_rd_atom = 1 << 20,
 		.max_qp_init_rd_atom = (int)fact[LIVE_FACT_MAX_RD_ATOMIC], .atomic_cap = 1, .max_ah = 1 << 20,
 		.max_srq = (int)fact[LIVE_FACT_MAX_QP], .max_srq_wr = (int)fact[LIVE_FACT_MAX_SRQ_WR],
-		.max_srq_sge = (int)fact[LIVE_FACT_MAX_SGE], .max_pkeys = 1, .phys_port_cnt = 1};
+		.max_srq_sge = (int)fact[LIVE_FACT_MAX_SGE], .max_pkeys = 1, .phys_port_cnt = 1,
+		.max_mcast_grp = 64, .max_mcast_qp_attach = LIVE_MEMBERS, .max_total_mcast_qp_attach = 64 * LIVE_MEMBERS};
 	return 0;
 }
 
@@ -490,9 +516,27 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 
 EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
-	(void)mr, (void)flags, (void)pd, (void)addr, (void)length, (void)access;
-	errno = EOPNOTSUPP;
-	return 1; /* what was asked is wrong, and the region is as it was */
+	enum { TRANSLATION = 1, PD = 2, ALL = 7, OF_INPUT = -1, OF_COMMAND = -4 };
+	struct live_answer answer;
+	if (!flags || flags & ~ALL || (flags & TRANSLATION && (!addr || !length)) || (flags & PD && !pd)) {
+		errno = EINVAL;
+		return OF_INPUT;
+	}
+	int wrong = ASK(&answer, REREG_MR, mr->handle, (uint64_t)flags, pd ? pd->handle : 0, (uintptr_t)addr, length,
+			(unsigned)access);
+	if (wrong) {
+		errno = wrong;
+		return OF_COMMAND; /* the region is as it was */
+	}
+	if (flags & TRANSLATION) {
+		mr->addr = addr;
+		mr->length = length;
+	}
+	if (flags & PD) {
+		mr->pd = pd;
+		mr->context = pd->context;
+	}
+	return 0;
 }
 
 /* ---- Completion channels and queues ---- */
@@ -585,10 +629,21 @@ static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq
 	return cq ? &cq->ex : NULL;
 }
 
-EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
+EXPORT int ibv_resize_cq(struct ibv_cq *base, int cqe)
 {
-	(void)cq, (void)cqe;
-	return EOPNOTSUPP;
+	struct live_queue *q = &((struct live_cq *)base)->queue;
+	struct live_answer answer;
+	if (cqe < 1)
+		return EINVAL;
+	pthread_spin_lock(&q->lock);
+	int wrong = ASK(&answer, RESIZE_CQ, base->handle, (uint64_t)cqe);
+	if (!wrong) {
+		base->cqe = (int)answer.word[0];
+		q->slots = live_link.segment + answer.word[2];
+		q->mask = (uint32_t)answer.word[4] - 1;
+	}
+	pthread_spin_unlock(&q->lock);
+	return wrong;
 }
 
 EXPORT int ibv_destroy_cq(struct ibv_cq *base)
@@ -598,7 +653,7 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *base)
 	int wrong = ASK(&answer, DESTROY_CQ, base->handle);
 	if (wrong)
 		return wrong;
-	live_owners[cq->queue.number].kind = LIVE_NONE;
+	disown(&cq->queue, cq);
 	if (base->channel)
 		__atomic_fetch_sub(&base->channel->refcnt, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&base->mutex); /* every event that was taken has to be acknowledged */
@@ -670,6 +725,7 @@ static struct ibv_srq *create_srq(struct ibv_context *context, struct ibv_pd *pd
 		.handle = (uint32_t)answer.word[0]};
 	pthread_mutex_init(&srq->base.mutex, NULL);
 	pthread_cond_init(&srq->base.cond, NULL);
+	srq->cq = cq;
 	srq->number = (uint32_t)answer.word[1];
 	attr->max_wr = srq->max_wr = (uint32_t)answer.word[2];
 	attr->max_sge = srq->max_sge = (uint32_t)answer.word[3];
@@ -728,7 +784,9 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *base)
 	int wrong = ASK(&answer, DESTROY_SRQ, base->handle);
 	if (wrong)
 		return wrong;
-	live_owners[srq->queue.number].kind = LIVE_NONE;
+	if (srq->cq)
+		live_forget_completions(srq->cq, (uint32_t)LIVE_NOBODY, srq->queue.number);
+	disown(&srq->queue, srq);
 	free(srq);
 	return 0;
 }
@@ -846,6 +904,15 @@ static void keep_attributes(struct ibv_qp_attr *held, const struct ibv_qp_attr *
 #undef KEEP
 }
 
+/* What a queue pair has left in its completion queues goes with what it was. */
+static void forget_completions(const struct ibv_qp *qp)
+{
+	if (qp->send_cq)
+		live_forget_completions(qp->send_cq, qp->qp_num, (uint32_t)LIVE_NOBODY);
+	if (qp->recv_cq && qp->recv_cq != qp->send_cq)
+		live_forget_completions(qp->recv_cq, qp->qp_num, (uint32_t)LIVE_NOBODY);
+}
+
 EXPORT int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 {
 	struct live_qp *qp = (struct live_qp *)base;
@@ -879,14 +946,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask
 		return wrong;
 	if (answer.word[0] == 0) { /* RESET: its queues are empty, and what they had ended is gone */
 		memset(&qp->held, 0, sizeof qp->held);
-		struct live_queue *ours[] = {&qp->send, &qp->receive};
-		struct ibv_cq *cqs[] = {base->send_cq, base->recv_cq};
-		for (int i = 0; i < 2; i++) {
-			if (!ours[i]->slots)
-				continue;
-			if (cqs[i])
-				live_forget_completions(cqs[i], ours[i]->number);
-		}
+		forget_completions(base);
 		qp->sends_done = qp->send.next;
 		qp->receives_done = qp->receive.next;
 	} else {
@@ -920,15 +980,9 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *base)
 	int wrong = ASK(&answer, DESTROY_QP, base->handle);
 	if (wrong)
 		return wrong;
-	struct live_queue *ours[] = {&qp->send, &qp->receive};
-	struct ibv_cq *cqs[] = {base->send_cq, base->recv_cq};
-	for (int i = 0; i < 2; i++) {
-		if (!ours[i]->slots)
-			continue;
-		if (cqs[i])
-			live_forget_completions(cqs[i], ours[i]->number);
-		live_owners[ours[i]->number].kind = LIVE_NONE;
-	}
+	disown(&qp->send, qp);
+	disown(&qp->receive, qp);
+	forget_completions(base); /* and nobody is in the middle of one after that */
 	free(qp);
 	return 0;
 }
@@ -984,4 +1038,26 @@ EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc
 		return NULL;
 	}
 	return ibv_create_ah(pd, &attr);
+}
+
+/* ---- Multicast groups ---- */
+
+static int join(struct ibv_qp *qp, const union ibv_gid *gid, uint64_t operation)
+{
+	struct live_question q = {operation, {qp->handle}};
+	struct live_answer answer;
+	memcpy(&q.word[1], gid->raw, sizeof gid->raw);
+	return ask(&q, &answer);
+}
+
+EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)lid;
+	return join(qp, gid, LIVE_OP_ATTACH_MCAST);
+}
+
+EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)lid;
+	return join(qp, gid, LIVE_OP_DETACH_MCAST);
 }

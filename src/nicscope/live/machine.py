@@ -21,20 +21,19 @@ import msgspec
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.records import KINDS, TIMER
 from nicscope.errors import SimulationError
-from nicscope.interfaces.verbs.qp import transition_errno
+from nicscope.interfaces.verbs.qp import heard, transition_errno
 from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.calls import Caps, QpState, Refused
 from nicscope.interfaces.verbs_device.fabric import addresses, guid
 from nicscope.live import layout
 from nicscope.live.connections import Connections
-from nicscope.live.device import LiveDevice, LiveFabric
+from nicscope.live.device import MOST_CQE, LiveDevice, LiveFabric
 from nicscope.live.message_path import (
     IDLE,
     IS_RECEIVE,
     IS_SEND,
     IS_SHARED,
     NODES,
-    REFUSED,
     TROUBLED,
 )
 from nicscope.live.rings import Ring, Segment
@@ -59,6 +58,7 @@ PS_PER_S = 10**12
 LONGEST_SLEEP_S = 0.05  # until it is asked again whether all is over
 MTUS = {code: 128 << code for code in range(1, 6)}
 MASK_STATE, MASK_CURRENT = 1, 2
+REREG_TRANSLATION, REREG_PD, REREG_ACCESS = 1, 2, 4
 MASK_SQD_NOTIFY = 4
 
 
@@ -79,11 +79,24 @@ class Made(msgspec.Struct, eq=False):
     port: int
     send: Ring | None = None
     receive: Ring | None = None
+    groups: set[tuple[int, int]] = msgspec.field(default_factory=set)
 
     @property
     def rings(self) -> list[Ring]:
         """Its rings of work requests."""
         return [each for each in (self.receive, self.send) if each is not None]
+
+
+def _life_of(connection: socket.socket) -> int | None:
+    """A descriptor that says when the process of a connection ends, or None.
+
+    Its socket may be open still, in a child that was made without the C library.
+    """
+    told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    try:
+        return os.pidfd_open(_CREDENTIALS.unpack(told)[0])
+    except OSError:
+        return None
 
 
 class Client:
@@ -95,6 +108,9 @@ class Client:
         self.device: LiveDevice | None = None
         self.segment: Segment | None = None
         self.pid = 0
+        # Of each its own: who reads another's, or has it block, would keep the machine asleep.
+        self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self.life = _life_of(connection)
         self.channels: dict[int, int] = {}  # write ends, by handle
         self.is_async: set[int] = set()
         self.next_channel = 1
@@ -159,14 +175,14 @@ class Client:
         ]
         network = int.from_bytes(guid(node).to_bytes(8, "big"), "little")
         return [
-            *(node, network, *gids, facts.max_qp_wr, facts.max_sge, facts.max_cqe),
+            *(node, network, *gids, facts.max_qp_wr, facts.max_sge, MOST_CQE),
             *(facts.max_srq_wr, facts.max_rd_atomic, facts.max_qp, facts.max_cq, facts.max_mr),
             *(facts.mtu_bytes, facts.max_msg_bytes, facts.max_inline, os.getpid()),
         ]
 
     def _given(self) -> list[int]:
         assert self.segment is not None
-        return [self.segment.fd, self.machine.bell]
+        return [self.segment.fd, self.bell]
 
     def _open_channel(self, is_async: int, given: list[int]) -> int:
         if not given:
@@ -205,17 +221,30 @@ class Client:
     ) -> list[int]:
         device: Any = self.device
         made = device.register_process(pd, address, length, iova, access)
-        shift, real = device.shifts_of(made.handle)
-        self.machine.serving.note_region(device.node, made.handle, made.lkey, shift, real)
+        self._note_region(made.handle, made.lkey)
         return [made.handle, made.lkey, made.rkey]
+
+    def _note_region(self, handle: int, key: int) -> None:
+        shift, real = self.device.shifts_of(handle)  # type: ignore[union-attr]
+        self.machine.serving.note_region(self.node, handle, key, shift, real)
 
     def _dereg_mr(self, handle: int, *_: int) -> list[int]:
         self.device.deregister_process(handle)  # type: ignore[union-attr]
         self.machine.serving.note_region(self.node, handle, 0, 0, 0)
         return []
 
-    def _rereg_mr(self, *_: int) -> list[int]:
-        raise Refused(errno.EOPNOTSUPP)
+    def _rereg_mr(
+        self, handle: int, flags: int, pd: int, address: int, length: int, access: int, *_: int
+    ) -> list[int]:
+        device: Any = self.device
+        device.reregister_process(
+            handle,
+            pd if flags & REREG_PD else None,
+            (address, length) if flags & REREG_TRANSLATION else None,
+            access if flags & REREG_ACCESS else None,
+        )
+        self._note_region(handle, device.key_of(handle))
+        return []
 
     def _create_cq(self, entries: int, channel: int, cookie: int, *_: int) -> list[int]:
         device, segment = self._both()
@@ -242,8 +271,27 @@ class Client:
         self._close_rings([self.cqs.pop(handle).ring])
         return []
 
-    def _resize_cq(self, *_: int) -> list[int]:
-        raise Refused(errno.EOPNOTSUPP)
+    def _resize_cq(self, handle: int, entries: int, *_: int) -> list[int]:
+        device, segment = self._both()
+        queue = self.cqs.get(handle)
+        if queue is None:
+            raise Refused(errno.EINVAL)
+        ring = queue.ring
+        words = segment.rings[ring.number]
+        if int(words["tail"]) - int(words["head"]) > entries:
+            raise Refused(errno.EINVAL)
+        now = ring if entries <= ring.slots else segment.grown(ring, entries)
+        try:
+            queue.entries = device.resize_cq(handle, entries)
+        except Refused:
+            if now is not ring:
+                segment.give_room(now)
+            raise
+        if now is not ring:
+            queue.ring = now
+            self.machine.serving.move_ring(device.node, now)
+            segment.give_room(ring)
+        return [entries, *self._told(now)]
 
     def _told(self, ring: Ring | None) -> list[int]:
         return [ring.number, ring.at, ring.stride, ring.slots] if ring else [0, 0, 0, 0]
@@ -316,6 +364,7 @@ class Client:
         if number not in self.made:
             raise Refused(errno.EINVAL)
         told = dict(zip(layout.ATTRIBUTES, words, strict=False))
+        mask = heard(self.made[number].kind, mask)
         now = device.qp_state(number)
         then = told["qp_state"] if mask & MASK_STATE else now
         if mask & MASK_CURRENT and told["cur_qp_state"] != now:
@@ -389,6 +438,7 @@ class Client:
         device: Any = self.device
         if number not in self.made:
             raise Refused(errno.EINVAL)
+        self._leave_groups(number)
         device.free_qp(number)
         gone = self.made.pop(number)
         self.machine.serving.forget_pair(device.node, gone.port)
@@ -457,6 +507,26 @@ class Client:
                 del self.domains[file]
         self.device.free_xrcd(handle)  # type: ignore[union-attr]
         return []
+
+    def _attach_mcast(self, number: int, high: int, low: int, *_: int) -> list[int]:
+        return self._join(number, (high, low), True)
+
+    def _detach_mcast(self, number: int, high: int, low: int, *_: int) -> list[int]:
+        return self._join(number, (high, low), False)
+
+    def _join(self, number: int, group: tuple[int, int], joins: bool) -> list[int]:
+        mine = self.made.get(number)
+        if mine is None or mine.kind != calls.UD:
+            raise Refused(errno.EINVAL)
+        wrong = self.machine.serving.join(self.node, number, group, joins)
+        if wrong:
+            raise Refused(wrong)
+        (mine.groups.add if joins else mine.groups.discard)(group)
+        return []
+
+    def _leave_groups(self, number: int) -> None:
+        for group in [*self.made[number].groups]:
+            self._join(number, group, False)
 
     # Connections.
 
@@ -528,19 +598,6 @@ class Client:
 
     # Events.
 
-    def fail_refused(self) -> None:
-        """Have each queue pair fail that was given a request which the device does not take."""
-        device: Any = self.device
-        for number, mine in self.made.items():
-            row = self.machine.serving.live.ports[device.node, mine.port]
-            if row["refused"]:
-                row["refused"] = 0
-                pair = device._pairs[number]
-                if pair.state not in (calls.RESET, calls.ERR):
-                    device.modify_qp(number, pair.attributes._replace(state=calls.ERR))
-                self.machine.serving.note_pair(device, pair)
-        self.report_events()
-
     def note_drained(self) -> None:
         """Go on looking whether queue pairs have drained, if any still are to."""
         device: Any = self.device
@@ -576,14 +633,17 @@ class Client:
     def leave(self) -> None:
         """The process has gone: give back what it has left."""
         self.connection.close()
+        os.close(self.bell)
+        if self.life is not None:
+            os.close(self.life)
         self.machine.connections.leave(self)
         for end in self.channels.values():
             os.close(end)
         self.channels.clear()
         if self.device is not None and self.segment is not None:
             self.device.own(0)
-            for made in (*self.made.values(), *self.shared.values()):
-                self.machine.serving.forget_pair(self.device.node, made.port)
+            for number in self.made:
+                self._leave_groups(number)
             self.machine.serving.detach(self.device.node)
             self.machine.give_device(self)
             self.segment.end()
@@ -601,21 +661,19 @@ class Machine:
         self.devices = [cast("LiveDevice", LiveDevice.on(fabric)) for _ in range(NODES)]
         self._unused = [*self.devices]
         self.clients: dict[int, Client] = {}  # by the descriptor of their socket
-        self.refused = self.unheard_by_machine = 0
+        self._lives: dict[int, Client] = {}  # by that which says when they end
+        self.unheard_by_machine = 0
         self.connections = Connections()
-        self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener.bind(str(path))
         self.listener.listen(64)
         self.listener.setblocking(False)
         self._poll = select.epoll()
-        for each in (self.bell, self.listener.fileno()):
-            self._poll.register(each, select.EPOLLIN)
+        self._poll.register(self.listener.fileno(), select.EPOLLIN)
         machine = self.simulation.machine
         self._tally = machine.tally
         self._timers = machine.agenda.times[: NODES * KINDS].reshape(NODES, KINDS)[:, TIMER]
         self.serving = Serving(fabric, self._poll.fileno(), pace)
-        fabric.posted_at = self.serving.live.ports
         self._state: Any = self.serving.live.state
         # Clocks of paced programs go on with the first look, which finds that all wait.
         self._state["is_idle"], self._state["idle_since"] = pace is None, time.monotonic_ns()
@@ -645,21 +703,18 @@ class Machine:
         while not is_over():
             self.serving.link_directly()
             reasons = self.serving.serve(SPIN_NS)
-            if reasons & (TROUBLED | REFUSED) or self.serving.live.nodes["drains"].any():
-                self._mind(reasons)
+            if reasons & TROUBLED or self.serving.live.nodes["drains"].any():
+                self._mind()
             if reasons == IDLE:
                 self._sleep()
             else:
                 self._attend(0)
 
-    def _mind(self, reasons: int) -> None:
-        """Tell programs of errors, and have queue pairs fail that were given what cannot be."""
-        if reasons & REFUSED:
-            self.refused += int(self._state[0]["refused"])
-            self._state["refused"] = 0
+    def _mind(self) -> None:
+        """Tell programs of errors, and of queue pairs that have drained."""
         for client in [*self.clients.values()]:
             if client.segment is not None:
-                client.fail_refused()
+                client.report_events()
                 client.note_drained()
 
     def _allowed(self) -> int:
@@ -686,14 +741,11 @@ class Machine:
 
     def _attend(self, timeout: float) -> None:
         for descriptor, _ in self._poll.poll(timeout):
-            if descriptor == self.bell:
-                try:
-                    os.eventfd_read(self.bell)
-                except BlockingIOError:
-                    continue
-            elif descriptor == self.listener.fileno():
+            if descriptor == self.listener.fileno():
                 self._accept()
-            else:
+            elif descriptor in self._lives:
+                self._let_go(self._lives[descriptor])
+            elif descriptor in self.clients:
                 self._answer(self.clients[descriptor])
 
     def _accept(self) -> None:
@@ -707,11 +759,29 @@ class Machine:
             connection.close()
             return
         connection.setblocking(False)
-        self.clients[connection.fileno()] = Client(self, connection)
+        try:
+            client = Client(self, connection)
+        except OSError:  # nor for its bell
+            connection.close()
+            return
+        self.clients[connection.fileno()] = client
         self._poll.register(connection.fileno(), select.EPOLLIN)
+        self._poll.register(client.bell, select.EPOLLIN | select.EPOLLET)  # it is never read
+        if client.life is not None:
+            self._lives[client.life] = client
+            self._poll.register(client.life, select.EPOLLIN)
+
+    def _let_go(self, client: Client) -> None:
+        """The process has gone."""
+        del self.clients[client.connection.fileno()]
+        self._lives.pop(client.life or -1, None)
+        for each in (client.connection.fileno(), client.bell, client.life):
+            if each is not None:
+                self._poll.unregister(each)  # which others may have open still
+        client.leave()
+        self._mind_processors()
 
     def _answer(self, client: Client) -> None:
-        descriptor = client.connection.fileno()
         try:
             message, given, _, _ = socket.recv_fds(client.connection, _MESSAGE.size, 4)
         except BlockingIOError:
@@ -721,10 +791,7 @@ class Machine:
         if len(message) != _MESSAGE.size:
             for each in given:
                 os.close(each)
-            self._poll.unregister(descriptor)
-            del self.clients[descriptor]
-            client.leave()
-            self._mind_processors()
+            self._let_go(client)
             return
         self.serving.begin_round()
         words, descriptors = client.answer(message, given)
@@ -751,4 +818,3 @@ class Machine:
         self.clients.clear()
         self.listener.close()
         self._poll.close()
-        os.close(self.bell)

@@ -3,14 +3,17 @@
  * write anything into its segment at any time; nothing here goes by what it says but copies of it.
  * The kernels of message_path.py call what is marked CALLED. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,7 +21,7 @@
 #include "layout.h"
 
 enum { NODES = LIVE_NODES, RINGS = LIVE_RINGS, AT_ONCE = LIVE_AT_ONCE, SEGMENTS = LIVE_SEGMENTS };
-enum { INLINE_FLAG = LIVE_INLINE_BIT, GRH = 40, IPV4 = 20, HOPS = 64, UDP = 17, NEXT_IS_BTH = 0x1B };
+enum { INLINE_FLAG = LIVE_INLINE_BIT, SIGNALED_FLAG = 2, GRH = 40, IPV4 = 20, HOPS = 64, UDP = 17, NEXT_IS_BTH = 0x1B };
 
 struct ring {
 	uint8_t *slots; /* NULL: not open */
@@ -31,7 +34,8 @@ struct ring {
 static struct {
 	uint8_t *segment; /* NULL: nobody is attached */
 	uint32_t bell; /* as it was seen last */
-	uint32_t polls; /* when the program was last shown anything */
+	uint32_t polls[LIVE_POLLERS]; /* of its threads, when it was last shown anything */
+	int64_t used; /* ns of processor time, when it was first asked for since then; or 0 */
 	struct ring rings[RINGS];
 } clients[NODES];
 
@@ -80,17 +84,28 @@ EXPORT void live_open_ring(int64_t n, int64_t ring, int64_t at, int64_t stride, 
 		(uint32_t)slots - 1, (uint32_t)sges, (uint32_t)inlined, -1};
 }
 
+static struct live_ring *words_of(int64_t n, int64_t ring)
+{
+	return (struct live_ring *)(clients[n].segment + LIVE_RINGS_AT) + ring;
+}
+
+/* Have a ring of completions be somewhere else, and larger, with all that waits in it. */
+EXPORT void live_move_ring(int64_t n, int64_t ring, int64_t at, int64_t slots)
+{
+	struct ring *r = &clients[n].rings[ring], before = *r;
+	uint64_t taken = __atomic_load_n(&words_of(n, ring)->head, __ATOMIC_ACQUIRE);
+	r->slots = clients[n].segment + at;
+	r->mask = (uint32_t)slots - 1;
+	for (uint64_t i = r->next - taken > (uint64_t)before.mask + 1 ? r->next : taken; i != r->next; i++)
+		memcpy(r->slots + (i & r->mask) * r->stride, before.slots + (i & before.mask) * r->stride, r->stride);
+}
+
 EXPORT void live_close_ring(int64_t n, int64_t ring) { clients[n].rings[ring].slots = NULL; }
 
 EXPORT void live_announce(int64_t n, int64_t ring, int64_t channel, int64_t cookie)
 {
 	clients[n].rings[ring].channel = (int)channel;
 	clients[n].rings[ring].cookie = (uint64_t)cookie;
-}
-
-static struct live_ring *words_of(int64_t n, int64_t ring)
-{
-	return (struct live_ring *)(clients[n].segment + LIVE_RINGS_AT) + ring;
 }
 
 /* Forget what is in a ring of requests: what its owner was reset with. */
@@ -186,6 +201,81 @@ static int64_t node_of(const uint8_t *gid, int *is_v4)
 	return -1;
 }
 
+/* Multicast groups, by address; queue pairs that are in them. */
+enum { GROUPS = 64, MEMBERS = LIVE_MEMBERS };
+static struct group { uint8_t gid[16]; int count; struct { int64_t node, number; } members[MEMBERS]; } groups[GROUPS];
+
+static int is_group(const uint8_t *gid)
+{
+	return gid[0] == 0xFF || (!memcmp(gid, v4_prefix, sizeof v4_prefix) && gid[12] >> 4 == 0xE);
+}
+
+static struct group *group_of(const uint8_t *gid)
+{
+	for (int i = 0; i < GROUPS; i++)
+		if (groups[i].count && !memcmp(groups[i].gid, gid, 16))
+			return &groups[i];
+	return NULL;
+}
+
+static struct group *new_group(const uint8_t *gid)
+{
+	for (int i = 0; i < GROUPS; i++)
+		if (!groups[i].count) {
+			memcpy(groups[i].gid, gid, 16);
+			return &groups[i];
+		}
+	return NULL;
+}
+
+EXPORT int64_t live_join(int64_t n, int64_t number, int64_t high, int64_t low, int64_t joins)
+{
+	uint8_t gid[16];
+	memcpy(gid, &high, 8);
+	memcpy(gid + 8, &low, 8);
+	struct group *group = is_group(gid) ? group_of(gid) : NULL;
+	int at = 0;
+	while (group && at < group->count && (group->members[at].node != n || group->members[at].number != number))
+		at++;
+	int is_in = group && at < group->count;
+	if (!is_group(gid) || (!joins && !is_in))
+		return EINVAL;
+	if (!joins) {
+		group->members[at] = group->members[--group->count];
+		return 0;
+	}
+	if (is_in)
+		return 0;
+	group = group ? group : new_group(gid);
+	if (!group || group->count == MEMBERS)
+		return ENOMEM;
+	group->members[group->count].node = n;
+	group->members[group->count++].number = number;
+	return 0;
+}
+
+/* A datagram to a group, of which the first copy is at row ``i``: one for each member, of which the
+ * last has the completion.  How many there are. */
+static int64_t copy_to_members(int64_t i, const struct group *group)
+{
+	for (int k = 0; k < group->count; k++) {
+		struct live_taken *to = &staged.taken[i + k];
+		if (k) {
+			*to = staged.taken[i];
+			memcpy(staged.gathered + (i + k) * SEGMENTS, staged.gathered + i * SEGMENTS,
+			       SEGMENTS * sizeof *staged.gathered);
+			memcpy(staged.inlined + (i + k) * LIVE_INLINE_BYTES, staged.inlined + i * LIVE_INLINE_BYTES,
+			       LIVE_INLINE_BYTES);
+		}
+		to->node = group->members[k].node;
+		to->qpn = group->members[k].number;
+		to->is_v4 = group->gid[0] != 0xFF;
+	}
+	for (int k = 0; k + 1 < group->count; k++)
+		staged.taken[i + k].flags &= ~(int64_t)SIGNALED_FLAG;
+	return group->count;
+}
+
 static void take_send(const struct ring *r, int64_t i, const uint8_t *slot)
 {
 	struct live_send s;
@@ -218,28 +308,59 @@ static void take_receive(const struct ring *r, int64_t i, const uint8_t *slot)
 	take_pieces(staged.gathered + i * SEGMENTS, slot + sizeof s, pieces);
 }
 
-/* Copy the next ``count`` requests of a ring out of it. */
-CALLED(take, int64_t n, int64_t ring, int64_t count, int64_t are_sends)
+static const struct group *group_at(const uint8_t *slot)
 {
-	struct ring *r = &clients[n].rings[ring];
-	forget_what_was_read();
-	for (int64_t i = 0; i < count; i++, r->next++) {
-		const uint8_t *slot = r->slots + (r->next & r->mask) * r->stride;
-		if (are_sends)
-			take_send(r, i, slot);
-		else
-			take_receive(r, i, slot);
-	}
-	__atomic_store_n(&words_of(n, ring)->head, r->next, __ATOMIC_RELEASE);
-	ANSWER(count);
+	uint8_t gid[16];
+	memcpy(gid, slot + offsetof(struct live_send, dgid_high), sizeof gid);
+	return is_group(gid) ? group_of(gid) : NULL;
 }
 
-/* How many completions a ring has room for. */
+/* Copy the next ``count`` requests of a ring out of it, as ``most`` at the most; return as how many. */
+CALLED(take, int64_t n, int64_t ring, int64_t count, int64_t are_sends, int64_t most)
+{
+	struct ring *r = &clients[n].rings[ring];
+	int64_t taken = 0;
+	forget_what_was_read();
+	for (int64_t i = 0; i < count && taken < most; i++, r->next++) {
+		const uint8_t *slot = r->slots + (r->next & r->mask) * r->stride;
+		const struct group *group = are_sends ? group_at(slot) : NULL;
+		if (group && group->count > most - taken)
+			break;
+		if (!are_sends)
+			take_receive(r, taken, slot);
+		else
+			take_send(r, taken, slot);
+		taken += group ? copy_to_members(taken, group) : 1;
+	}
+	__atomic_store_n(&words_of(n, ring)->head, r->next, __ATOMIC_RELEASE);
+	ANSWER(taken);
+}
+
+static uint64_t room_of(const struct ring *r, struct live_ring *words)
+{
+	uint64_t held = r->next - __atomic_load_n(&words->head, __ATOMIC_SEQ_CST);
+	return held <= r->mask ? (uint64_t)r->mask + 1 - held : 0;
+}
+
+/* How many completions a ring has room for; if none, its program is to say when it has. */
 CALLED(room, int64_t n, int64_t ring)
 {
 	const struct ring *r = &clients[n].rings[ring];
-	uint64_t held = r->next - __atomic_load_n(&words_of(n, ring)->head, __ATOMIC_ACQUIRE);
-	ANSWER(held <= r->mask ? (uint64_t)r->mask + 1 - held : 0);
+	struct live_ring *words = words_of(n, ring);
+	uint64_t room = room_of(r, words);
+	if (!room) {
+		__atomic_store_n(&words->full, 1, __ATOMIC_SEQ_CST);
+		room = room_of(r, words);
+	}
+	ANSWER(room);
+}
+
+/* A receive of a shared queue ends, and nobody is told: its place is free again. */
+CALLED(give_up, int64_t n, int64_t ring)
+{
+	if (clients[n].segment)
+		__atomic_fetch_add(&words_of(n, ring)->given_up, 1, __ATOMIC_SEQ_CST);
+	ANSWER(0);
 }
 
 static void wake(int64_t n, int64_t ring, int is_urgent)
@@ -356,39 +477,91 @@ CALLED(show_time, int64_t now, int64_t idle_since)
 	ANSWER(0);
 }
 
-static uint32_t polls_of(int64_t n)
+static struct live_poller *pollers_of(int64_t n)
 {
-	return __atomic_load_n(&((struct live_header *)clients[n].segment)->polls, __ATOMIC_RELAXED);
+	return (struct live_poller *)(clients[n].segment + LIVE_POLLERS_AT);
 }
 
 /* Programs have just been shown something, which they may act on. */
 CALLED(note_shown)
 {
 	for (int64_t n = 0; n < NODES; n++)
-		if (clients[n].segment)
-			clients[n].polls = polls_of(n);
+		for (int i = clients[n].used = 0; clients[n].segment && i < (int)LIVE_POLLERS; i++)
+			clients[n].polls[i] = __atomic_load_n(&pollers_of(n)[i].polls, __ATOMIC_RELAXED);
 	ANSWER(0);
 }
 
-/* Whether a program has looked since then, found no more, and so waits: its second empty poll began
- * after it was shown what there was. */
-CALLED(waits, int64_t n)
+/* Whether a thread (0: any) has looked since then, found no more, and so waits: its second empty poll
+ * began after it was shown what there was. */
+static int has_looked(int64_t n, uint32_t thread)
 {
-	ANSWER(!clients[n].segment || polls_of(n) - clients[n].polls >= 2);
+	for (int i = 0; i < (int)LIVE_POLLERS; i++) {
+		uint32_t tid = __atomic_load_n(&pollers_of(n)[i].tid, __ATOMIC_RELAXED);
+		uint32_t polls = __atomic_load_n(&pollers_of(n)[i].polls, __ATOMIC_RELAXED);
+		if (tid && (!thread || tid == thread) && polls - clients[n].polls[i] >= 2)
+			return 1;
+	}
+	return 0;
 }
 
-/* Whether a program's process is asleep, in some call to the kernel. */
-CALLED(sleeps, int64_t n)
+/* Whether a thread is asleep, in some call to the kernel, or has gone. */
+static int is_asleep(int folder, const char *thread)
 {
 	char path[64], text[512];
-	snprintf(path, sizeof path, "/proc/%lld/stat", (long long)owner_of(n));
-	int file = open(path, O_RDONLY | O_CLOEXEC);
+	snprintf(path, sizeof path, "%.20s/stat", thread);
+	int file = openat(folder, path, O_RDONLY | O_CLOEXEC);
 	ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
 	if (file >= 0)
 		close(file);
 	text[length < 0 ? 0 : length] = 0;
 	const char *name_end = strrchr(text, ')');
-	ANSWER(!name_end || name_end[2] != 'R');
+	return !name_end || name_end[2] != 'R';
+}
+
+/* Whether each thread of a program waits: it looks in vain, or is asleep. */
+CALLED(sleeps, int64_t n)
+{
+	char path[64];
+	int all = 1;
+	snprintf(path, sizeof path, "/proc/%lld/task", (long long)owner_of(n));
+	DIR *threads = opendir(path);
+	for (struct dirent *each; threads && all && (each = readdir(threads));)
+		if (each->d_name[0] != '.')
+			all = (clients[n].segment && has_looked(n, (uint32_t)atoi(each->d_name))) ||
+			      is_asleep(dirfd(threads), each->d_name);
+	if (threads)
+		closedir(threads);
+	ANSWER(all);
+}
+
+/* Whether a program has looked in vain with the only thread that it has. */
+CALLED(waits, int64_t n)
+{
+	enum { BESIDE = 2 }; /* links of a folder that has no folders */
+	char path[64];
+	struct stat threads;
+	if (!clients[n].segment)
+		ANSWER(1);
+	if (!has_looked(n, 0))
+		ANSWER(0);
+	snprintf(path, sizeof path, "/proc/%lld/task", (long long)owner_of(n));
+	if (stat(path, &threads) || threads.st_nlink <= BESIDE + 1)
+		ANSWER(1);
+	return live_sleeps(result, error, state, n);
+}
+
+/* Processor time of a program, since this was first asked after it was shown something: a processor
+ * that others keep busy lets it react late. */
+CALLED(ran, int64_t n)
+{
+	clockid_t own;
+	struct timespec used;
+	if (clock_getcpuclockid((pid_t)owner_of(n), &own) || clock_gettime(own, &used))
+		ANSWER(INT64_MAX); /* it has gone */
+	int64_t now = used.tv_sec * 1000000000LL + used.tv_nsec;
+	if (!clients[n].used)
+		clients[n].used = now;
+	ANSWER(now - clients[n].used);
 }
 
 /* Whether a program asks for something by its socket. */

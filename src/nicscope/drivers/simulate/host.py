@@ -5,8 +5,6 @@ its record in ``machine.processes``.  Of those that can go on, receives come fir
 that has waited longest, then the lowest.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.clock import NEVER

@@ -75,3 +75,8 @@ def test_what_passes_on_the_live_device_passes_under_verbs_run(execute, suite, p
     assert len(found) >= ALL[pattern]
     assert done.returncode == 0, done.stderr
     assert found <= passed(done.stderr)
+
+
+@pytest.mark.long
+def test_datagrams_to_groups_come_to_who_has_joined_and_not_left(execute, suite):
+    assert len(run_live(execute, suite, "multicast")) == 3

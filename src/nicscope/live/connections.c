@@ -258,13 +258,25 @@ static void put_address(struct sockaddr_in *to, uint32_t address, uint16_t port)
 	*to = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(address)}};
 }
 
+/* What ends share whose programs bring none of their own; NULL, with errno, if there is no more. */
+static struct ibv_pd *domain_of(struct rdma_cm_id *id)
+{
+	pthread_mutex_lock(&context_lock);
+	if (!the_domain)
+		the_domain = ibv_alloc_pd(id->verbs);
+	pthread_mutex_unlock(&context_lock);
+	return the_domain;
+}
+
 static int find_device(struct end *end)
 {
 	end->id.verbs = context();
 	end->id.port_num = PORT;
 	if (end->id.verbs)
 		ibv_query_gid(end->id.verbs, PORT, GID_INDEX, &end->id.route.addr.addr.sgid);
-	return end->id.verbs ? 0 : ENODEV;
+	if (end->id.verbs && !end->id.pd)
+		end->id.pd = domain_of(&end->id);
+	return !end->id.verbs ? ENODEV : end->id.pd ? 0 : ENOMEM;
 }
 
 static int bind_port(struct end *end, uint16_t port)
@@ -376,16 +388,6 @@ static int create_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr *attr)
 	return id->send_cq && id->recv_cq ? 0 : ENOMEM;
 }
 
-/* What ends share whose programs bring none of their own; NULL, with errno, if there is no more. */
-static struct ibv_pd *domain_of(struct rdma_cm_id *id)
-{
-	pthread_mutex_lock(&context_lock);
-	if (!the_domain)
-		the_domain = ibv_alloc_pd(id->verbs);
-	pthread_mutex_unlock(&context_lock);
-	return the_domain;
-}
-
 static struct ibv_xrcd *xrc_domain_of(struct rdma_cm_id *id)
 {
 	struct ibv_xrcd_init_attr attr = {.comp_mask = 3, .fd = -1, .oflags = O_CREAT};
@@ -403,7 +405,7 @@ EXPORT int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex
 	int is_xrc = attr->comp_mask & TYPE && attr->srq_type == XRC;
 	if (!id->verbs || id->srq)
 		return wrong(EINVAL);
-	if (!(attr->comp_mask & PD) && !(attr->pd = domain_of(id)))
+	if (!(attr->comp_mask & PD) && !(attr->pd = id->pd))
 		return -1;
 	attr->comp_mask |= PD;
 	if (is_xrc && !(attr->comp_mask & XRCD) && !(attr->xrcd = xrc_domain_of(id)))
@@ -419,7 +421,6 @@ EXPORT int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex
 	if (!srq)
 		return -1;
 	id->srq = srq;
-	id->pd = id->pd ? id->pd : attr->pd;
 	return 0;
 }
 
@@ -450,7 +451,7 @@ EXPORT int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *
 	if (!id->verbs || id->qp)
 		return wrong(EINVAL);
 	if (!takes && !(attr->comp_mask & PD)) {
-		wanted.pd = id->pd ? id->pd : domain_of(id);
+		wanted.pd = id->pd;
 		wanted.comp_mask |= PD;
 	}
 	if (takes && !(attr->comp_mask & XRCD)) {

@@ -78,5 +78,5 @@ def test_what_passes_on_the_live_device_passes_under_verbs_run(execute, suite, p
 
 
 @pytest.mark.long
-def test_datagrams_to_groups_come_to_who_has_joined_and_not_left(execute, suite):
-    assert len(run_live(execute, suite, "multicast")) == 3
+def test_the_connection_manager_connects_rejects_and_joins_groups(execute, suite):
+    assert len(run_live(execute, suite, "test_rdmacm")) == 10

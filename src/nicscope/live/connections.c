@@ -38,6 +38,7 @@ struct end {
 	uint64_t handle;
 	uint32_t psn, peer_psn, peer_qpn, peer_node;
 	uint32_t responder, initiator, retry, rnr;
+	uint8_t timeout;
 	int is_connected, is_synchronous, owns_cqs;
 	struct ibv_qp_init_attr wanted; /* of a listening end that makes its ends' queue pairs */
 	int has_wanted;
@@ -150,6 +151,7 @@ static struct end *new_end(struct rdma_event_channel *channel, void *program, in
 	end->id.ps = ps;
 	end->id.qp_type = ps == RDMA_PS_UDP ? QPT_UD : QPT_RC;
 	end->psn = (uint32_t)((uintptr_t)end >> 4) & 0xffffff;
+	end->timeout = ACK_TIMEOUT;
 	pthread_mutex_init(&end->lock, NULL);
 	pthread_cond_init(&end->cond, NULL);
 	return end;
@@ -352,7 +354,7 @@ static void fill(struct end *end, struct ibv_qp_attr *attr, int *mask, int state
 		*mask |= 1 << 7 | 1 << 8 | 1 << 20 | 1 << 12 | 1 << 17 | 1 << 15;
 	} else if (state == RTS) {
 		attr->sq_psn = end->psn;
-		attr->timeout = ACK_TIMEOUT;
+		attr->timeout = end->timeout;
 		attr->retry_cnt = (uint8_t)end->retry;
 		attr->rnr_retry = (uint8_t)end->rnr;
 		attr->max_rd_atomic = (uint8_t)end->initiator;
@@ -609,6 +611,7 @@ static struct end *accepted_end(struct end *listener, const struct live_cm_event
 	if (!end)
 		return NULL;
 	end->id.qp_type = listener->id.qp_type;
+	end->timeout = listener->timeout;
 	end->handle = from->handle;
 	end->peer_psn = from->psn;
 	end->peer_qpn = from->qp_num;
@@ -908,8 +911,15 @@ EXPORT int rdma_getaddrinfo(const char *node, const char *service, const struct 
 
 EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t length)
 {
-	(void)id, (void)value, (void)length;
-	return wrong(level == 0 && name <= 3 ? 0 : EOPNOTSUPP); /* hints of service and address */
+	enum { OF_ID = 0, ACK_TIMEOUT_OF_ID = 3, MOST_TIMEOUT = 31 };
+	if (level != OF_ID || name > ACK_TIMEOUT_OF_ID)
+		return wrong(EOPNOTSUPP);
+	if (name != ACK_TIMEOUT_OF_ID)
+		return 0; /* hints of service and address */
+	if (length != 1 || *(uint8_t *)value > MOST_TIMEOUT)
+		return wrong(EINVAL);
+	end_of(id)->timeout = *(uint8_t *)value;
+	return 0;
 }
 
 EXPORT struct ibv_context **rdma_get_devices(int *count)

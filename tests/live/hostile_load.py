@@ -14,8 +14,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from live_clients import Client
+from live_clients import MASKS, Client, Ring
 
+from nicscope.interfaces.verbs_device.fabric import addresses
 from nicscope.live import layout
 
 RC, RINGS, AREA = 2, 20, 1 << 14
@@ -79,6 +80,109 @@ def hostile(path: str, seed: str, calls: str, words: str) -> None:
             client, pd, cq = begun(path)
     client.close()
     print(int(calls) + made, flush=True)
+
+
+class Side:
+    """A process with memory of three pages, of which the middle one is registered."""
+
+    def __init__(self, path: str, outside: int, inside: int) -> None:
+        self.client = Client(path)
+        self.node = self.client.hello()["node"]
+        _, self.pd, *_ = self.client.ask("ALLOC_PD")
+        _, self.cq, _, *ring = self.client.ask("CREATE_CQ", 64, 0, 1)
+        self.ended = Ring(self.client, *ring[:4])
+        self.memory = mmap.mmap(-1, 3 * PAGE)
+        self.memory[:] = bytes([outside]) * PAGE + bytes([inside]) * PAGE + bytes([outside]) * PAGE
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory)) + PAGE
+        answer = self.client.ask("REG_MR", self.pd, self.address, PAGE, self.address, 15)
+        self.lkey, self.rkey = answer[2:4]
+        # And another, of the same page and the next, that nobody else may use.
+        answer = self.client.ask("REG_MR", self.pd, self.address, 2 * PAGE, self.address, 0)
+        self.own_lkey, self.own_rkey = answer[2:4]
+
+    def pair(self) -> int:
+        """A new queue pair; its ring of requests is ``sends``."""
+        words = self.pd, RC, self.cq, self.cq, 0, 16, 16, 2, 2, 64, 0, 0, 1
+        error, number, *told = self.client.ask("CREATE_QP", *words)
+        assert error == 0
+        self.sends, self.receives = Ring(self.client, *told[5:9]), Ring(self.client, *told[9:13])
+        return number
+
+    def connect(self, mine: int, to: int, node: int) -> None:
+        """Connect a queue pair with another's on a node."""
+        gid = addresses(node)[1]
+        high, low = (int.from_bytes(part, "little") for part in (gid[:8], gid[8:]))
+        told = {
+            "port_num": 1, "qp_access_flags": 15, "path_mtu": 5, "dest_qp_num": to, "timeout": 1,
+            "min_rnr_timer": 1, "max_rd_atomic": 4, "max_dest_rd_atomic": 4, "dgid_high": high,
+            "dgid_low": low, "sgid_index": 1, "is_global": 1,
+        }  # fmt: skip
+        for state, bits in enumerate(MASKS, 1):
+            words = [{**told, "qp_state": state}.get(name, 0) for name in layout.ATTRIBUTES]
+            mask = sum(1 << bit for bit in bits)
+            assert self.client.ask("MODIFY_QP", mine, mask, *words)[0] == 0
+
+
+OUTSIDE, INSIDE, OWN = 0xA5, 0x5A, 0x11
+
+
+def forged_requests(path: str, seed: int, count: int) -> dict[int, int]:
+    """Post ``count`` requests with forged keys and places to a peer; how many ended how.
+
+    Nothing outside of what the peer has registered for others changes, and no byte of it comes.
+    """
+    drawn = random.Random(seed)
+    peer, forger = Side(path, OUTSIDE, INSIDE), Side(path, OWN, OWN)
+    gone = mmap.mmap(-1, PAGE)  # which is registered, and then is no memory any more
+    view = ctypes.c_char.from_buffer(gone)
+    gone_address = ctypes.addressof(view)
+    answer = forger.client.ask("REG_MR", forger.pd, gone_address, PAGE, gone_address, 15)
+    gone_key = answer[2]
+    del view
+    gone.close()
+    keys = [forger.lkey, forger.lkey, forger.lkey, forger.own_lkey, peer.lkey, peer.rkey]
+    keys += [peer.own_lkey, 0, 2**32 - 1, gone_key]
+    names = [peer.rkey, peer.rkey, peer.rkey, peer.own_rkey, forger.rkey, 0, 2**32 - 1]
+    near = (0, 8, 100, PAGE - 8, PAGE - 1, PAGE, -8, -1, -PAGE, 2 * PAGE)
+    lengths = (8, 8, 8, 100, PAGE, PAGE + 1, 2 * PAGE, 0, 2**31, 2**32 - 1)
+    ended: dict[int, int] = {}
+    posted = 0
+    while posted < count:
+        mine, its = forger.pair(), peer.pair()
+        forger.connect(mine, its, peer.node)
+        peer.connect(its, mine, forger.node)
+        many = drawn.randrange(1, 6)
+        for _ in range(many):
+            place = drawn.choice((forger.address, forger.address, peer.address, gone_address))
+            pieces = [
+                (place + drawn.choice(near) & 2**64 - 1, drawn.choice(lengths), drawn.choice(keys))
+                if drawn.random() < 0.5
+                else (forger.address, 8, forger.lkey)
+                for _ in range(drawn.randrange(1, 3))
+            ]
+            remote = peer.address + drawn.choice(near)
+            forger.sends.put(
+                "send", pieces, opcode=drawn.choice((0, 0, 1, 2, 4, 4, 5, 6, 8, 40, 2**32 - 1)),
+                send_flags=2, remote=remote & 2**64 - 1, rkey=drawn.choice(names),
+                compare=drawn.choice((0, 1, 2**64 - 1)), swap=0,
+            )  # fmt: skip
+        posted += many
+        forger.client.ring()
+        for _ in range(many):
+            status = int(forger.ended.wait()["status"])
+            ended[status] = ended.get(status, 0) + 1
+        while int(peer.ended.words["tail"][0]) != peer.ended.next:
+            peer.ended.wait()
+        for side, number in ((forger, mine), (peer, its)):
+            assert side.client.ask("DESTROY_QP", number)[0] == 0
+        outside = peer.memory[:PAGE] + peer.memory[2 * PAGE :]
+        assert outside == bytes([OUTSIDE]) * (2 * PAGE)
+        assert OUTSIDE not in forger.memory[:]
+        forger.memory[:] = bytes([OWN]) * (3 * PAGE)
+        peer.memory[PAGE : 2 * PAGE] = bytes([INSIDE]) * PAGE
+    for side in (forger, peer):
+        side.client.close()
+    return ended
 
 
 if __name__ == "__main__":

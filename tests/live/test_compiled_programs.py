@@ -89,7 +89,7 @@ def test_devices_lists_the_device_and_what_follows_json_is_one_object(execute):
 )
 def test_two_processes_exchange_messages(execute, command):
     before = shared_memory()
-    command = f"{command} -n {FEW}"
+    command = f"{command} -n {FEW} -p {free_port()}"
     ended = execute("--json", "--peer", f"{command} localhost", "--", *shlex.split(command))
 
     assert ended.returncode == 0, ended.stderr
@@ -105,17 +105,20 @@ MANAGED = [
     ("ucmatose", "ucmatose -s 127.0.0.1"),
     ("udaddy", "udaddy -s 127.0.0.1"),
     ("rdma_server", "rdma_client -s 127.0.0.1"),
-    ("ib_send_bw -R -s 64 -n 12", "ib_send_bw -R -s 64 -n 12 127.0.0.1"),
+    ("ib_send_bw -R -s 64 -n 12 -p PORT", "ib_send_bw -R -s 64 -n 12 -p PORT 127.0.0.1"),
     ("rdma_xserver", "rdma_xclient -s 127.0.0.1"),
+    ("qperf -lp PORT", "qperf 127.0.0.1 -lp PORT -cm 1 -t 1 rc_lat rc_rdma_write_lat quit"),
     ("mckey -m 239.1.1.1 -C 3", "mckey -m 239.1.1.1 -s -C 3"),
     ("rdma_xserver -c x", "rdma_xclient -c x -s 127.0.0.1"),
-    ("qperf", "qperf 127.0.0.1 -cm 1 -t 1 rc_lat rc_rdma_write_lat quit"),
-    ("qperf", "qperf 127.0.0.1 -cm 1 -t 1 rc_bi_bw rc_rdma_read_bw rc_rdma_write_poll_lat quit"),
+    (
+        "qperf -lp PORT",
+        "qperf 127.0.0.1 -lp PORT -cm 1 -t 1 rc_bi_bw rc_rdma_read_bw rc_rdma_write_poll_lat quit",
+    ),
     ("rping -s -q -C 3 -S 1000", "rping -c -q -a 127.0.0.1 -C 3 -S 1000 -V"),
     ("ucmatose -c 4 -C 3 -m", "ucmatose -s 127.0.0.1 -c 4 -C 3 -m"),
     ("udaddy -c 2 -C 3", "udaddy -s 127.0.0.1 -c 2 -C 3"),
     *[
-        (f"{each} -R -n 12", f"{each} -R -n 12 127.0.0.1")
+        (f"{each} -R -n 12 -p PORT", f"{each} -R -n 12 -p PORT 127.0.0.1")
         for each in ("ib_send_bw --use-srq", "ib_send_lat -c UD", "ib_write_bw -q 4", "ib_read_bw")
     ],
     *[
@@ -135,6 +138,8 @@ MANAGED = [
     [pytest.param(*each, marks=needs(shlex.split(each[0])[0])) for each in MANAGED],
 )
 def test_ends_find_each_other_by_the_connection_manager(execute, first, peer):
+    port = str(free_port())
+    first, peer = (each.replace("PORT", port) for each in (first, peer))
     ended = execute("--json", "--peer", peer, "--", *shlex.split(first))
 
     assert json.loads(ended.stdout)["statuses"] == [0, 0], ended.stderr
@@ -170,7 +175,8 @@ def test_ucx_finds_the_transports_of_the_device(execute):
     ],
 )
 def test_ucx_exchanges_messages(execute, transport, kind, size):
-    command = f"{UCX} ucx_perftest -t {kind} -n 10 -w 2 -s {size}".replace("rc,", f"{transport},")
+    command = f"{UCX} ucx_perftest -t {kind} -n 10 -w 2 -s {size} -p {free_port()}"
+    command = command.replace("rc,", f"{transport},")
     ended = execute("--json", "--peer", f"{command} localhost", "--", *shlex.split(command))
 
     found = json.loads(ended.stdout)
@@ -253,7 +259,7 @@ def test_nobody_listens_and_who_asks_is_refused(execute):
 @pytest.mark.long
 @needs("ibv_rc_pingpong")
 def test_every_message_comes_once_over_a_network_that_loses_some(execute):
-    command = "ibv_rc_pingpong -g 1 -c -n 30"
+    command = f"ibv_rc_pingpong -g 1 -c -n 30 -p {free_port()}"
     ended = execute(
         *("--json", "--loss", "0.05", "--seed", "3"),
         *("--peer", f"{command} localhost", "--", *shlex.split(command)),
@@ -275,7 +281,7 @@ def children_of(pid):
 
 @needs("ib_write_bw")
 def test_the_peer_of_a_killed_process_hears_that_retries_are_used_up(execute, tmp_path):
-    command = "ib_write_bw -s 64 -D 300"
+    command = f"ib_write_bw -s 64 -D 300 -p {free_port()}"
     before = shared_memory()
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(execute, "--peer", f"{command} localhost", "--", *command.split())
@@ -297,19 +303,6 @@ def test_the_peer_of_a_killed_process_hears_that_retries_are_used_up(execute, tm
     assert "Failed status 12" in ended.stdout + ended.stderr  # IBV_WC_RETRY_EXC_ERR
     assert shared_memory() == before
     assert list(tmp_path.rglob("machine")) == []
-
-
-@pytest.mark.long
-@needs("ibv_srq_pingpong")
-def test_sanitizers_find_nothing(execute, monkeypatch):
-    flags = "-g -fsanitize=undefined -fno-sanitize-recover=undefined"
-    monkeypatch.setenv("NICSCOPE_LIVE_CFLAGS", flags)
-    for program in ("ibv_rc_pingpong -g 1", "ibv_srq_pingpong -g 1"):
-        command = f"{program} -n {FEW}"
-        ended = execute("--json", "--peer", f"{command} localhost", "--", *command.split())
-
-        assert json.loads(ended.stdout)["statuses"] == [0, 0]
-        assert "runtime error" not in ended.stderr
 
 
 def test_without_a_compiler_one_line_says_what_to_install(execute, monkeypatch, tmp_path):

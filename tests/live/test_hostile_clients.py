@@ -6,7 +6,13 @@ import ctypes
 import errno
 import os
 import random
+import select
+import signal
 import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 from live_clients import MESSAGE, Client
@@ -139,6 +145,55 @@ def test_a_channel_that_its_program_lets_block_blocks_nobody(client):
     for each in (heard, told):
         os.close(each)
     assert client.ask("CREATE_CHANNEL", 1, descriptors=[client.bell])[0] == errno.EINVAL
+
+
+def test_nobody_hears_anothers_bell_or_can_keep_it_from_the_machine(machine):
+    one, other = Client(machine.path), Client(machine.path)
+    one.hello()
+    other.hello()
+    os.set_blocking(one.bell, True)
+    for _ in range(20):
+        other.ring()
+        assert select.select([one.bell], [], [], 0.01)[0] == []
+        os.eventfd_write(one.bell, 1)
+        os.eventfd_read(one.bell)
+        assert other.ask("ALLOC_PD")[0] == 0
+    for each in (one, other):
+        each.close()
+
+
+CHILD = """
+import os, sys, time
+from live_clients import Client
+client = Client(sys.argv[1])
+client.hello()
+if os.fork() == 0:  # by no library that would close its socket
+    time.sleep(1000)
+print(flush=True)
+time.sleep(1000)
+"""
+
+
+def test_a_process_has_gone_whatever_its_children_have_open(machine):
+    here = str(Path(__file__).parent)
+    environment = {**os.environ, "PYTHONPATH": f"{here}:{os.environ.get('PYTHONPATH', '')}"}
+    program = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(machine.path)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        program.stdout.readline()
+        assert len(machine.clients) == 1
+        os.kill(program.pid, signal.SIGKILL)
+        until = time.monotonic() + 60
+        while machine.clients:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    finally:
+        os.killpg(program.pid, signal.SIGKILL)
+        program.communicate()
 
 
 def test_questions_of_a_wrong_length_end_the_connection_alone(machine, client):

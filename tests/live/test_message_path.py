@@ -63,6 +63,26 @@ def test_a_request_that_is_none_ends_with_an_error_and_its_queue_pair_with_it(qu
     assert queues.client.ask("QUERY_QP", queues.numbers[0])[1] == calls.ERR
 
 
+@pytest.mark.parametrize("kind", [calls.RC, UD])
+def test_a_request_that_is_none_ends_behind_those_before_it(client, kind):
+    queues = Queues(client, kind=kind)
+    _, address, key, _ = queues.register(2 * PAGE)
+    high, low = queues.gid(1)
+    said = {"dgid_high": high, "dgid_low": low, "sgid_index": 1, "qpn": queues.numbers[1]}
+    said |= {"qkey": 0x11, "send_flags": SIGNALED}
+    for number in range(3):
+        queues.receives[1].put("receive", [(address + PAGE, PAGE, key)], wr_id=100 + number)
+        queues.sends[0].put("send", [(address, 2000, key)], wr_id=number, opcode=2, **said)
+    queues.sends[0].put("send", wr_id=3, opcode=77, **said)
+    queues.sends[0].put("send", [(address, 8, key)], wr_id=4, opcode=calls.WR_SEND, **said)
+    queues.client.ring()
+
+    ended = [queues.ended.wait() for _ in range(8)]
+    sent = [(int(each["wr_id"]), int(each["status"])) for each in ended if each["wr_id"] < 100]
+    assert sent[:3] == [(number, calls.SUCCESS) for number in range(3)]
+    assert sent[3:] == [(3, calls.LOC_QP_OP_ERR), (4, calls.WR_FLUSH_ERR)]
+
+
 def test_a_ring_that_claims_more_than_it_holds_is_not_looked_at_and_others_are(queues):
     memory, address, key, rkey = queues.register(PAGE)
     memory[:4] = b"data"
@@ -125,6 +145,25 @@ def test_a_read_after_a_write_sees_it_where_two_regions_are_of_one_page(queues):
     assert memory[PAGE + 2000 : PAGE + 2100] == memory[:100] == b"b" * 100
 
 
+def test_what_arrives_over_what_has_just_arrived_is_what_is_there(queues):
+    memory, address, key, rkey = queues.register(2 * PAGE)
+    memory[:300] = b"a" * 100 + b"b" * 100 + b"c" * 100
+    expected = bytearray(300)
+    # Over all of it, within it, from the same place on but longer, over its end, before it.
+    for number, (at, to, size) in enumerate(
+        ((0, 100, 50), (100, 100, 50), (200, 110, 20), (0, 100, 90), (100, 170, 60), (200, 60, 60))
+    ):
+        queues.sends[0].put(
+            "send", [(address + at, size, key)], wr_id=number, opcode=calls.WR_WRITE,
+            send_flags=SIGNALED, remote=address + PAGE + to, rkey=rkey,
+        )  # fmt: skip
+        expected[to : to + size] = memory[at : at + size]
+    queues.client.ring()
+
+    assert [int(queues.ended.wait()["status"]) for _ in range(6)] == [calls.SUCCESS] * 6
+    assert memory[PAGE : PAGE + 300] == expected
+
+
 def test_requests_by_value_keep_what_they_were_posted_with(queues):
     memory, address, _, rkey = queues.register(PAGE)
     values = [bytes([number]) * (1 + number % 60) for number in range(20)]
@@ -164,6 +203,25 @@ def test_a_datagram_comes_with_the_header_of_its_two_addresses(client, is_v4):
     assert int(ended[1]["wc_flags"]) == calls.WITH_GRH | kind
     assert int(ended[1]["byte_len"]) == HEADER + 6
     assert int(ended[1]["src_qp"]) == queues.numbers[0]
+
+
+def test_each_datagram_has_the_header_of_its_own_addresses(client):
+    queues = Queues(client, kind=UD)
+    memory, address, key, _ = queues.register(3 * PAGE)
+    for is_v4 in (1, 0):
+        high, low = queues.gid(is_v4)
+        queues.receives[1].put("receive", [(address + (1 + is_v4) * PAGE, PAGE, key)])
+        queues.sends[0].put(
+            "send", [(address, 6, key)], opcode=calls.WR_SEND, dgid_high=high, dgid_low=low,
+            sgid_index=is_v4, qpn=queues.numbers[1], qkey=0x11,
+        )  # fmt: skip
+    queues.client.ring()
+    for _ in range(2):
+        assert int(queues.ended.wait()["status"]) == calls.SUCCESS
+
+    for is_v4 in (1, 0):
+        gid, at = addresses(queues.node)[is_v4], (1 + is_v4) * PAGE
+        assert memory[at : at + HEADER] == header(gid, gid, 6)
 
 
 def test_what_was_posted_before_a_reset_never_ends(queues):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import re
@@ -10,12 +11,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from nicscope.live import layout
-from nicscope.live.build import PACE, compiler
+from nicscope.live import layout, message_path
+from nicscope.live.build import ENGINE, PACE, compiler
+from nicscope.live.device import Engine
+from nicscope.live.rings import Segment
 from nicscope.studies.verbs_live import _new_pace
 
 pytestmark = pytest.mark.skipif(
@@ -105,6 +109,104 @@ def test_the_machine_sees_what_each_process_was_shown_and_a_child_is_another(clo
     shown = [int(each) for each in clocks.clocks["shown"] if each]
     assert len(set(pids)) == 2
     assert all(each > 7 * 10**9 for each in shown)
+
+
+@pytest.mark.parametrize("turn", [0, 1])  # 1: it was killed as it wrote
+def test_clocks_go_on_once_the_machine_has_gone(libraries, tmp_path, turn):
+    path = tmp_path / "pace"
+    pace = _new_pace(path)
+    pace[: layout.DTYPES["pace"].itemsize].view(layout.DTYPES["pace"])["turn"] = turn
+    looks = "import time; until = time.monotonic() + 1\nwhile time.monotonic() < until: pass"
+    environment = {**os.environ, "LD_PRELOAD": str(libraries / PACE), "NICSCOPE_PACE": str(path)}
+    begun = subprocess.Popen([sys.executable, "-c", looks], env=environment)
+    with pytest.raises(subprocess.TimeoutExpired):  # it lives, and time stands
+        begun.wait(1)
+    del pace
+    assert begun.wait(60) == 0
+
+
+THREADS = """
+import threading, sys, time
+rests = threading.Event()
+def spin():
+    while not rests.is_set(): pass
+    time.sleep(1000)
+other = threading.Thread(target=spin, daemon=True)
+other.start()
+print(threading.get_native_id(), other.native_id, flush=True)
+sys.stdin.readline()
+rests.set()
+print(flush=True)
+time.sleep(1000)
+"""
+
+
+def test_a_program_waits_if_each_of_its_threads_looks_in_vain_or_sleeps(libraries):
+    so = Engine(libraries / ENGINE).so
+    node, result = 7, ctypes.c_int64()
+    segment = Segment()
+    at, poller = layout.CONSTANTS["POLLERS_AT"], layout.DTYPES["poller"]
+    pollers = np.frombuffer(segment.memory, poller, layout.CONSTANTS["POLLERS"], at)
+    program = subprocess.Popen(
+        [sys.executable, "-c", THREADS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    long = ctypes.c_int64
+    so.live_attach.argtypes, so.live_detach.argtypes = [long] * 2, [long]
+
+    def says(name, *numbers):
+        function = getattr(so, f"live_{name}")
+        function.argtypes = [ctypes.c_void_p] * 3 + [long] * len(numbers)
+        function(ctypes.byref(result), None, None, *numbers)
+        return result.value
+
+    try:
+        first, other = map(int, program.stdout.readline().split())
+        assert so.live_attach(node, segment.fd) == 0
+        so.live_own(node, program.pid)
+        assert not says("waits", node)
+        pollers[0] = first, 2  # it has looked; the other computes
+        assert not says("waits", node)
+        assert not says("sleeps", node)
+        pollers[1] = other, 2
+        assert says("waits", node)
+        says("note_shown")
+        assert not says("waits", node)
+        program.stdin.write("\n")
+        program.stdin.flush()
+        program.stdout.readline()
+        until = time.monotonic() + 60
+        while not says("sleeps", node):
+            assert time.monotonic() < until
+        pollers[0] = first, 4
+        assert says("waits", node)
+    finally:
+        so.live_own(node, 0)
+        so.live_detach(node)
+        program.kill()
+        program.communicate()
+        del pollers
+        segment.end()
+
+
+def test_all_that_was_before_a_programs_own_time_has_happened_when_it_posts(monkeypatch):
+    left = [*range(0, 100_000, 10_000)]  # ps
+    tally = SimpleNamespace(now=0, until=0)
+
+    def fire(_live, _begun):
+        fired = [each for each in left if each <= tally.until][:2]
+        del left[: len(fired)]
+        return len(fired)
+
+    monkeypatch.setattr(message_path, "EVENTS_AT_ONCE", 2)
+    monkeypatch.setattr(message_path, "_fire_all", fire)
+    machine = SimpleNamespace(tally=[tally])
+    live = SimpleNamespace(
+        machine=machine, nodes=[SimpleNamespace(clock=1)], clocks=np.array([[0, 55]])
+    )
+    message_path._follow_clock(live, 0)
+
+    assert left == [60_000, 70_000, 80_000, 90_000]
+    assert tally.now == 55_000
 
 
 @pytest.fixture

@@ -10,26 +10,33 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from live_clients import needs
+from live_clients import free_port, needs
 
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64", reason="needs a time stamp counter that can be trapped"
 )
+
+ROWS, MOST_TRIES = 3, 6  # each run prints two rows
 
 
 @pytest.mark.long
 @needs("ib_send_lat")
 @pytest.mark.parametrize("program", ["ib_send_lat -s 64 -n 60", "ib_read_lat -s 64 -n 60"])
 def test_perftest_prints_the_same_latency_each_time(execute, program):
-    shown = set()
-    for _ in range(2):
+    # Where other programs keep a processor from it, perftest may not find out what the counter
+    # counts, and then says so; what it measures does not depend on them.
+    rows, tries = [], 0
+    while len(rows) < ROWS and tries < MOST_TRIES:
+        tries += 1
+        command = f"{program} -p {free_port()}"
         ended = execute(
-            *("--json", "--paced", "--peer", f"{program} localhost", "--", *shlex.split(program))
+            *("--json", "--paced", "--peer", f"{command} localhost", "--", *shlex.split(command))
         )
         assert json.loads(ended.stdout)["mode"] == "paced"
-        rows = re.findall(r"^\s*64\s+60\s+([\d.]+)\s+[\d.]+\s+([\d.]+)", ended.stderr, re.MULTILINE)
-        shown |= {typical for _, typical in rows}
+        rows += re.findall(r"^\s*64\s+60\s+[\d.]+\s+[\d.]+\s+([\d.]+)", ended.stderr, re.MULTILINE)
+    shown = set(rows)
 
+    assert len(rows) >= ROWS
     # Virtual microseconds, as far from this machine's as its interpreter is slow.
     assert len(shown) == 1
     assert 1 < float(shown.pop()) < 3

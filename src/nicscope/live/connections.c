@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,7 +32,7 @@ enum { QPT_RC = 2, QPT_UD = 4, QPT_XRC_RECV = 10 };
 enum { PORT = 1, GID_INDEX = 1, MTU = 5, ACK_TIMEOUT = 18, MOST_PRIVATE = 8 * 32 };
 enum { INIT = 1, RTR = 2, RTS = 3, ERR = 6, PATH = 3, ALL_ACCESS = 15 };
 
-struct channel { struct rdma_event_channel base; int write; uint64_t handle; };
+struct channel { struct rdma_event_channel base; uint64_t handle; };
 
 struct end {
 	struct rdma_cm_id id;
@@ -99,14 +100,14 @@ EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 		return NULL;
 	}
 	int failed = live_ask_machine(&q, &a, ends[1]);
+	close(ends[1]);
 	if (failed) {
 		close(ends[0]);
-		close(ends[1]);
 		free(channel);
 		errno = failed;
 		return NULL;
 	}
-	*channel = (struct channel){{ends[0]}, ends[1], a.word[0]};
+	*channel = (struct channel){{ends[0]}, a.word[0]};
 	return &channel->base;
 }
 
@@ -117,15 +118,26 @@ EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *base)
 	struct live_answer a;
 	live_ask_machine(&q, &a, -1);
 	close(channel->base.fd);
-	close(channel->write);
 	free(channel);
+}
+
+static int put_event(struct end *end, struct live_cm_event event)
+{
+	event.cookie = (uintptr_t)end;
+	event.handle = end->handle;
+	char path[64];
+	/* Opened for this alone: readers are to see that the channel ends when the machine does. */
+	snprintf(path, sizeof path, "/proc/self/fd/%d", end->id.channel->fd);
+	int file = open(path, O_WRONLY | O_CLOEXEC);
+	ssize_t written = file < 0 ? -1 : write(file, &event, sizeof event);
+	if (file >= 0)
+		close(file);
+	return written == (ssize_t)sizeof event ? 0 : -1;
 }
 
 static int announce(struct end *end, uint32_t type)
 {
-	struct live_cm_event event = {.cookie = (uintptr_t)end, .handle = end->handle, .type = type};
-	struct channel *channel = (struct channel *)end->id.channel;
-	return write(channel->write, &event, sizeof event) == (ssize_t)sizeof event ? 0 : -1;
+	return put_event(end, (struct live_cm_event){.type = type});
 }
 
 EXPORT const char *rdma_event_str(int event)
@@ -671,8 +683,7 @@ EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_
 	if (got < 0)
 		return -1;
 	if (got != (ssize_t)sizeof from) {
-		while (live_is_there()) /* another thread has destroyed the channel: nothing comes any more */
-			pause();
+		live_await_end(); /* another thread may have destroyed the channel: nothing comes any more */
 		return wrong(EIO);
 	}
 	struct event *event = calloc(1, sizeof *event);
@@ -813,9 +824,7 @@ static void group_of(union ibv_gid *gid, const struct sockaddr *at)
 
 EXPORT int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *at, void *program)
 {
-	struct channel *channel = (struct channel *)id->channel;
-	struct live_cm_event event = {.cookie = (uintptr_t)end_of(id), .handle = end_of(id)->handle,
-		.type = RDMA_CM_EVENT_MULTICAST_JOIN, .qp_num = 0xffffff, .qkey = RDMA_UDP_QKEY};
+	struct live_cm_event event = {.type = RDMA_CM_EVENT_MULTICAST_JOIN, .qp_num = 0xffffff, .qkey = RDMA_UDP_QKEY};
 	union ibv_gid gid;
 	group_of(&gid, at);
 	int failed = id->qp ? ibv_attach_mcast(id->qp, &gid, 0) : 0;
@@ -823,7 +832,7 @@ EXPORT int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *at, void 
 		return wrong(failed);
 	memcpy(&event.private0, gid.raw, sizeof gid.raw);
 	event.private2 = (uintptr_t)program;
-	if (write(channel->write, &event, sizeof event) != (ssize_t)sizeof event)
+	if (put_event(end_of(id), event))
 		return -1;
 	return is_done(end_of(id), RDMA_CM_EVENT_MULTICAST_JOIN);
 }

@@ -3,7 +3,9 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "live.h"
@@ -11,7 +13,7 @@
 enum { QPS_RTS = 3, QPS_INIT = 1, WR_SEND_WITH_INV = 9, WR_LOCAL_INV = 7, QPT_UD = 4 };
 enum { WR_CMP_SWP = 5, WR_FETCH_ADD = 6, WR_BIND_MW = 8, WR_ATOMIC_WRITE = 15, WR_ATOMIC_WRITE_HERE = 15 };
 enum { SIGNALED = 2, INLINE = LIVE_INLINE_BIT, KNOWN_FLAGS = 1 | 2 | 4 | 8 };
-enum { LOOK_EVERY = 1 << 12 };
+enum { LOOK_EVERY = 1 << 12, LOOK_OFTEN = 1 << 5 }; /* empty polls; often where each gives up the processor */
 
 void live_ring_bell(void)
 {
@@ -92,10 +94,20 @@ static int put_send(struct live_qp *qp, struct ibv_send_wr *wr)
 	return put_pieces((struct live_piece *)(to + 1), wr->sg_list, wr->num_sge);
 }
 
-/* Programs that spin on memory never let others run: with few processors they do it here. */
-static void let_run(void)
+enum { STREAM = 256 }; /* requests after an empty poll: more than most programs post between two */
+static uint64_t rests; /* of this process so far: polls that found nothing */
+
+/* Programs that spin on memory never let others run: with few processors they do it here.  A program
+ * that polls in vain lets others run then: within a stream of its requests each would cost two
+ * switches, and the machine would take them one by one. */
+static void let_run(struct live_qp *qp, uint64_t before)
 {
-	if (live_link.header->yields)
+	uint64_t now = __atomic_load_n(&rests, __ATOMIC_RELAXED);
+	int is_alone = before == __atomic_load_n(&qp->sends_done, __ATOMIC_RELAXED);
+	if (now != __atomic_exchange_n(&qp->rests, now, __ATOMIC_RELAXED))
+		__atomic_store_n(&qp->stream_end, before + STREAM, __ATOMIC_RELAXED);
+	int is_in_stream = before < __atomic_load_n(&qp->stream_end, __ATOMIC_RELAXED);
+	if (live_link.header->yields && (is_alone || !is_in_stream))
 		sched_yield();
 }
 
@@ -124,7 +136,7 @@ int live_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_
 		*bad = wr;
 	if (has_new) {
 		live_ring_bell();
-		let_run();
+		let_run(qp, before);
 	}
 	return wrong;
 }
@@ -138,7 +150,8 @@ static int put_receives(struct live_queue *q, uint64_t *done, uint32_t most, uin
 	for (; wr; wr = wr->next) {
 		if (wr->num_sge < 0 || (uint32_t)wr->num_sge > sges)
 			wrong = EINVAL;
-		else if (q->next - __atomic_load_n(done, __ATOMIC_RELAXED) >= most)
+		else if (q->next - __atomic_load_n(done, __ATOMIC_RELAXED) -
+				 __atomic_load_n(&q->ring->given_up, __ATOMIC_RELAXED) >= most)
 			wrong = ENOMEM;
 		if (wrong)
 			break;
@@ -182,21 +195,36 @@ static int end_request(const struct live_completion *c)
 {
 	if (c->ring >= LIVE_RINGS)
 		return 0;
-	struct live_owner *owner = &live_owners[c->ring];
-	struct live_qp *qp = owner->object;
-	struct live_srq *srq = owner->object;
-	switch (owner->kind) {
-	case LIVE_SEND:
+	void *object = __atomic_load_n(&live_owners[c->ring].object, __ATOMIC_RELAXED);
+	struct live_qp *qp = object;
+	struct live_srq *srq = object;
+	switch (__atomic_load_n(&live_owners[c->ring].kind, __ATOMIC_RELAXED)) {
+	case LIVE_SEND: /* if the ring is not another's since */
+		if (!qp || qp->ex.qp_base.qp_num != c->qp_num)
+			return 0;
 		__atomic_store_n(&qp->sends_done, c->position, __ATOMIC_RELAXED);
 		return 1;
 	case LIVE_RECEIVE:
+		if (!qp || qp->ex.qp_base.qp_num != c->qp_num)
+			return 0;
 		__atomic_fetch_add(&qp->receives_done, 1, __ATOMIC_RELAXED);
 		return 1;
 	case LIVE_SHARED:
+		if (!srq)
+			return 0;
 		__atomic_fetch_add(&srq->done, 1, __ATOMIC_RELAXED);
 		return 1;
 	default:
 		return 0;
+	}
+}
+
+/* Completions that found no room come when there is some. */
+static void tell_of_room(struct live_queue *q)
+{
+	if (__atomic_load_n(&q->ring->full, __ATOMIC_RELAXED)) {
+		__atomic_store_n(&q->ring->full, 0, __ATOMIC_SEQ_CST);
+		live_ring_bell();
 	}
 }
 
@@ -216,7 +244,27 @@ static int take(struct live_cq *cq, int most, struct ibv_wc *wc, uint64_t *time)
 		*time = c->time;
 	}
 	__atomic_store_n(&q->ring->head, q->next, __ATOMIC_RELEASE);
+	tell_of_room(q);
 	return found;
+}
+
+/* A thread's place among those that poll: who paces the program asks whether each of them waits. */
+static __thread struct { struct live_poller *place; uint8_t *segment; uint32_t idle; } own;
+
+static void take_place(void)
+{
+	struct live_poller *all = (struct live_poller *)(live_link.segment + LIVE_POLLERS_AT);
+	uint32_t tid = (uint32_t)syscall(SYS_gettid);
+	int wrong = errno;
+	own.place = NULL;
+	own.segment = live_link.segment;
+	for (int i = 0; i < (int)LIVE_POLLERS && !own.place; i++) {
+		uint32_t before = __atomic_load_n(&all[i].tid, __ATOMIC_RELAXED);
+		int is_free = !before || (syscall(SYS_tgkill, live_link.pid, before, 0) && errno == ESRCH);
+		if (is_free && __atomic_compare_exchange_n(&all[i].tid, &before, tid, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+			own.place = &all[i];
+	}
+	errno = wrong;
 }
 
 /* What an empty poll does: lets the machine run, and looks now and then whether it still does. */
@@ -224,11 +272,18 @@ static int rest(struct live_cq *cq)
 {
 	if (__atomic_load_n(&cq->queue.ring->state, __ATOMIC_RELAXED))
 		return -EIO;
-	cq->idle++;
-	__atomic_fetch_add(&live_link.header->polls, 1, __ATOMIC_RELAXED);
-	if (live_link.header->yields)
+	own.idle++; /* polls that found nothing */
+	__atomic_store_n(&rests, __atomic_load_n(&rests, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+	if (own.segment != live_link.segment)
+		take_place();
+	if (own.place)
+		__atomic_store_n(&own.place->polls, own.place->polls + 1, __ATOMIC_RELAXED);
+	int yields = live_link.header->yields != 0;
+	if (yields)
 		sched_yield();
-	return cq->idle % LOOK_EVERY || live_is_there() ? 0 : -EIO;
+	if (own.idle % (yields ? LOOK_OFTEN : LOOK_EVERY) == 0 && !live_is_there())
+		live_link.has_gone = 1;
+	return live_link.has_gone ? -EIO : 0;
 }
 
 int live_poll_cq(struct ibv_cq *base, int most, struct ibv_wc *wc)
@@ -238,30 +293,34 @@ int live_poll_cq(struct ibv_cq *base, int most, struct ibv_wc *wc)
 	pthread_spin_lock(&cq->queue.lock);
 	int found = take(cq, most, wc, &time);
 	pthread_spin_unlock(&cq->queue.lock);
-	if (found || most < 1) {
-		cq->idle = 0;
-		return found;
-	}
-	return rest(cq);
+	return found || most < 1 ? found : rest(cq);
 }
 
+/* An event for the next completion that is solicited does not replace one for any. */
 int live_req_notify_cq(struct ibv_cq *base, int solicited_only)
 {
 	struct live_cq *cq = (struct live_cq *)base;
-	__atomic_store_n(&cq->queue.ring->armed, solicited_only ? 2 : 1, __ATOMIC_SEQ_CST);
+	uint32_t none = 0;
+	if (solicited_only)
+		__atomic_compare_exchange_n(&cq->queue.ring->armed, &none, 2, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	else
+		__atomic_store_n(&cq->queue.ring->armed, 1, __ATOMIC_SEQ_CST);
+	tell_of_room(&cq->queue);
 	return 0;
 }
 
-/* Have what a queue pair's ring has left in a completion queue be skipped. */
-void live_forget_completions(struct ibv_cq *base, uint32_t ring)
+/* Have what a queue pair, or what a ring's owner, has left in a completion queue be skipped. */
+void live_forget_completions(struct ibv_cq *base, uint32_t pair, uint32_t ring)
 {
 	struct live_cq *cq = (struct live_cq *)base;
 	pthread_spin_lock(&cq->queue.lock);
 	uint64_t tail = __atomic_load_n(&cq->queue.ring->tail, __ATOMIC_ACQUIRE);
 	for (uint64_t place = cq->queue.next; place != tail; place++) {
 		struct live_completion *c = slot_of(&cq->queue, place);
-		if (c->ring == ring)
-			c->ring = (uint32_t)LIVE_NOBODY;
+		if (c->qp_num != pair && c->ring != ring)
+			continue;
+		end_request(c); /* a shared queue has its place again */
+		c->ring = (uint32_t)LIVE_NOBODY;
 	}
 	pthread_spin_unlock(&cq->queue.lock);
 }
@@ -290,7 +349,6 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 		int gone = rest(cq);
 		return gone ? -gone : wrong;
 	}
-	cq->idle = 0;
 	return 0;
 }
 
@@ -468,6 +526,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 {
 	struct live_qp *qp = (struct live_qp *)ex;
 	int wrong = qp->wrong;
+	uint64_t before = qp->send.next;
 	if (!wrong) {
 		qp->send.next = qp->built;
 		publish(&qp->send);
@@ -475,7 +534,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	pthread_spin_unlock(&qp->send.lock);
 	if (!wrong) {
 		live_ring_bell();
-		let_run();
+		let_run(qp, before);
 	}
 	return wrong;
 }

@@ -133,11 +133,6 @@ class LiveFabric(Fabric):
                 self.engine.so.live_place(node, bytes_of.ctypes.data, pages.ctypes.data, FRAMES)
         return simulation
 
-    def sends_by_v4(self, node: int, pair: Pair) -> bool:
-        """As ``Fabric.sends_by_v4``, of what the message path has posted."""
-        return bool(self.posted_at[node, pair.port]["is_v4"])
-
-    posted_at: Any  # what the message path keeps of queue pairs, by node and port
     pages: Any  # by node and frame: the address of the process's page, or 0
 
 

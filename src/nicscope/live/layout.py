@@ -31,8 +31,10 @@ STRUCTS = {
         ("asleep", HALF),  # 1: the machine waits to be woken by a word to its event descriptor
         ("yields", HALF),  # 1: processors are few, so a program that finds nothing lets others run
         ("node", HALF),
-        ("polls", HALF),  # grows with each that finds nothing: the program waits
-        ("spare", HALF),
+    ),
+    "poller": (  # a thread that polls
+        ("tid", HALF),  # 0: nobody's place
+        ("polls", HALF),  # grows with each that finds nothing: the thread waits
     ),
     "pace": (  # once for all programs: the time that their clocks show
         ("turn", WORD),  # odd while the others are written
@@ -50,7 +52,10 @@ STRUCTS = {
         ("head", WORD),
         ("armed", HALF),  # of a completion queue: 1: an event for the next, 2: if it is solicited
         ("state", HALF),  # 1: the queue has overrun, and takes nothing any more
-        *((f"more{place}", WORD) for place in range(6)),
+        ("full", HALF),  # 1: completions wait for room; who makes it rings the bell
+        ("spare", HALF),
+        ("given_up", WORD),  # of a shared queue: receives that ended with who drew them, unseen
+        *((f"more{place}", WORD) for place in range(4)),
     ),
     "send": (  # a work request; its pieces, or its inline bytes, stand behind it
         ("wr_id", WORD),
@@ -119,7 +124,9 @@ STRUCTS = {
 
 CONSTANTS = {
     "RINGS": 4096,
-    "RINGS_AT": 4096,  # bytes
+    "POLLERS": 64,  # threads of a process that can be told apart
+    "POLLERS_AT": 1024,  # bytes
+    "RINGS_AT": 4096,
     "DATA_AT": 1 << 20,
     "SEGMENT_BYTES": 1 << 30,  # of which only what is used takes memory
     "WORDS": 64,  # of a request and of its answer

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
@@ -84,6 +85,12 @@ EXPORT int live_is_there(void)
 	return recv(live_link.socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
 }
 
+EXPORT void live_await_end(void)
+{
+	while (live_is_there())
+		poll(&(struct pollfd){.fd = live_link.socket}, 1, -1);
+}
+
 /* A forked child has no part in its parent's device: it may open its own. */
 static void leave_to_parent(void)
 {
@@ -96,6 +103,7 @@ static void leave_to_parent(void)
 	live_link.segment = NULL;
 	live_link.socket = live_link.bell = -1;
 	live_link.opened = 0;
+	live_link.has_gone = 0;
 	memset(live_owners, 0, sizeof live_owners);
 	pthread_mutex_init(&live_link.lock, NULL);
 }
@@ -190,10 +198,27 @@ void live_open_queue(struct live_queue *q, uint64_t number, uint64_t at, uint64_
 	q->next = 0;
 }
 
+static void set_owner(const struct live_queue *q, int kind, void *object)
+{
+	__atomic_store_n(&live_owners[q->number].kind, kind, __ATOMIC_RELAXED);
+	__atomic_store_n(&live_owners[q->number].object, object, __ATOMIC_RELAXED);
+}
+
 static void own(const struct live_queue *q, int kind, void *object)
 {
+	pthread_mutex_lock(&live_link.lock);
 	if (q->slots)
-		live_owners[q->number] = (struct live_owner){kind, object};
+		set_owner(q, kind, object);
+	pthread_mutex_unlock(&live_link.lock);
+}
+
+/* Another thread may have been given the ring since the machine took it back: that keeps it. */
+static void disown(const struct live_queue *q, const void *object)
+{
+	pthread_mutex_lock(&live_link.lock);
+	if (q->slots && live_owners[q->number].object == object)
+		set_owner(q, LIVE_NONE, NULL);
+	pthread_mutex_unlock(&live_link.lock);
 }
 
 static void *made(size_t size)
@@ -628,7 +653,7 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *base)
 	int wrong = ASK(&answer, DESTROY_CQ, base->handle);
 	if (wrong)
 		return wrong;
-	live_owners[cq->queue.number].kind = LIVE_NONE;
+	disown(&cq->queue, cq);
 	if (base->channel)
 		__atomic_fetch_sub(&base->channel->refcnt, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&base->mutex); /* every event that was taken has to be acknowledged */
@@ -700,6 +725,7 @@ static struct ibv_srq *create_srq(struct ibv_context *context, struct ibv_pd *pd
 		.handle = (uint32_t)answer.word[0]};
 	pthread_mutex_init(&srq->base.mutex, NULL);
 	pthread_cond_init(&srq->base.cond, NULL);
+	srq->cq = cq;
 	srq->number = (uint32_t)answer.word[1];
 	attr->max_wr = srq->max_wr = (uint32_t)answer.word[2];
 	attr->max_sge = srq->max_sge = (uint32_t)answer.word[3];
@@ -758,7 +784,9 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *base)
 	int wrong = ASK(&answer, DESTROY_SRQ, base->handle);
 	if (wrong)
 		return wrong;
-	live_owners[srq->queue.number].kind = LIVE_NONE;
+	if (srq->cq)
+		live_forget_completions(srq->cq, (uint32_t)LIVE_NOBODY, srq->queue.number);
+	disown(&srq->queue, srq);
 	free(srq);
 	return 0;
 }
@@ -876,6 +904,15 @@ static void keep_attributes(struct ibv_qp_attr *held, const struct ibv_qp_attr *
 #undef KEEP
 }
 
+/* What a queue pair has left in its completion queues goes with what it was. */
+static void forget_completions(const struct ibv_qp *qp)
+{
+	if (qp->send_cq)
+		live_forget_completions(qp->send_cq, qp->qp_num, (uint32_t)LIVE_NOBODY);
+	if (qp->recv_cq && qp->recv_cq != qp->send_cq)
+		live_forget_completions(qp->recv_cq, qp->qp_num, (uint32_t)LIVE_NOBODY);
+}
+
 EXPORT int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 {
 	struct live_qp *qp = (struct live_qp *)base;
@@ -909,14 +946,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask
 		return wrong;
 	if (answer.word[0] == 0) { /* RESET: its queues are empty, and what they had ended is gone */
 		memset(&qp->held, 0, sizeof qp->held);
-		struct live_queue *ours[] = {&qp->send, &qp->receive};
-		struct ibv_cq *cqs[] = {base->send_cq, base->recv_cq};
-		for (int i = 0; i < 2; i++) {
-			if (!ours[i]->slots)
-				continue;
-			if (cqs[i])
-				live_forget_completions(cqs[i], ours[i]->number);
-		}
+		forget_completions(base);
 		qp->sends_done = qp->send.next;
 		qp->receives_done = qp->receive.next;
 	} else {
@@ -957,15 +987,9 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *base)
 	int wrong = ASK(&answer, DESTROY_QP, base->handle);
 	if (wrong)
 		return wrong;
-	struct live_queue *ours[] = {&qp->send, &qp->receive};
-	struct ibv_cq *cqs[] = {base->send_cq, base->recv_cq};
-	for (int i = 0; i < 2; i++) {
-		if (!ours[i]->slots)
-			continue;
-		if (cqs[i])
-			live_forget_completions(cqs[i], ours[i]->number);
-		live_owners[ours[i]->number].kind = LIVE_NONE;
-	}
+	disown(&qp->send, qp);
+	disown(&qp->receive, qp);
+	forget_completions(base); /* and nobody is in the middle of one after that */
 	free(qp);
 	return 0;
 }

@@ -15,12 +15,14 @@ int live_ask_machine(struct live_question *, struct live_answer *, int given);
 uint64_t live_fact(int which);
 struct ibv_device *live_device(void); /* NULL if there is no machine */
 int live_is_there(void); /* 0 if the machine has gone */
+void live_await_end(void); /* of the machine */
 
 /* A process's one connection to the machine, whatever it opens. */
 struct live_link {
 	int socket, bell;
 	pid_t pid;
 	unsigned opened; /* contexts */
+	int has_gone; /* 1: the machine, as a poll has found */
 	uint8_t *segment; /* NULL: not attached */
 	struct live_header *header;
 	struct live_ring *rings;
@@ -47,7 +49,6 @@ struct live_cq {
 	struct ibv_cq_ex ex;
 	struct live_queue queue;
 	uint32_t events; /* that the program has taken */
-	uint32_t idle; /* polls that found nothing, one after the other */
 	struct ibv_wc now; /* of an extended queue: what is looked at */
 	uint64_t now_ns;
 };
@@ -55,6 +56,7 @@ struct live_cq {
 struct live_srq {
 	struct ibv_srq base;
 	struct live_queue queue;
+	struct ibv_cq *cq; /* of an XRC domain's: where its receives end */
 	uint32_t max_wr, max_sge, number;
 	uint64_t done; /* receives that have ended */
 };
@@ -65,6 +67,7 @@ struct live_qp {
 	struct ibv_qp_cap cap;
 	struct ibv_qp_attr held;
 	uint64_t sends_done, receives_done;
+	uint64_t rests, stream_end; /* empty polls at its last request; requests up to there are one stream */
 	int signals_all, is_extended;
 	/* What is built by wr_*: up to which of the queue it reaches, and what was wrong. */
 	uint64_t built;
@@ -85,7 +88,7 @@ extern struct live_owner live_owners[LIVE_RINGS];
 
 void live_open_queue(struct live_queue *, uint64_t number, uint64_t at, uint64_t stride, uint64_t slots);
 void live_ring_bell(void);
-void live_forget_completions(struct ibv_cq *, uint32_t ring);
+void live_forget_completions(struct ibv_cq *, uint32_t pair, uint32_t ring);
 
 int live_poll_cq(struct ibv_cq *, int, struct ibv_wc *);
 int live_req_notify_cq(struct ibv_cq *, int);

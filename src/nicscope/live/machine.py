@@ -34,7 +34,6 @@ from nicscope.live.message_path import (
     IS_SEND,
     IS_SHARED,
     NODES,
-    REFUSED,
     TROUBLED,
 )
 from nicscope.live.rings import Ring, Segment
@@ -88,6 +87,18 @@ class Made(msgspec.Struct, eq=False):
         return [each for each in (self.receive, self.send) if each is not None]
 
 
+def _life_of(connection: socket.socket) -> int | None:
+    """A descriptor that says when the process of a connection ends, or None.
+
+    Its socket may be open still, in a child that was made without the C library.
+    """
+    told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    try:
+        return os.pidfd_open(_CREDENTIALS.unpack(told)[0])
+    except OSError:
+        return None
+
+
 class Client:
     """One attached process."""
 
@@ -97,6 +108,9 @@ class Client:
         self.device: LiveDevice | None = None
         self.segment: Segment | None = None
         self.pid = 0
+        # Of each its own: who reads another's, or has it block, would keep the machine asleep.
+        self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self.life = _life_of(connection)
         self.channels: dict[int, int] = {}  # write ends, by handle
         self.is_async: set[int] = set()
         self.next_channel = 1
@@ -168,7 +182,7 @@ class Client:
 
     def _given(self) -> list[int]:
         assert self.segment is not None
-        return [self.segment.fd, self.machine.bell]
+        return [self.segment.fd, self.bell]
 
     def _open_channel(self, is_async: int, given: list[int]) -> int:
         if not given:
@@ -263,7 +277,8 @@ class Client:
         if queue is None:
             raise Refused(errno.EINVAL)
         ring = queue.ring
-        if int(segment.tails[ring.number]) - int(segment.heads[ring.number]) > entries:
+        words = segment.rings[ring.number]
+        if int(words["tail"]) - int(words["head"]) > entries:
             raise Refused(errno.EINVAL)
         now = ring if entries <= ring.slots else segment.grown(ring, entries)
         try:
@@ -583,19 +598,6 @@ class Client:
 
     # Events.
 
-    def fail_refused(self) -> None:
-        """Have each queue pair fail that was given a request which the device does not take."""
-        device: Any = self.device
-        for number, mine in self.made.items():
-            row = self.machine.serving.live.ports[device.node, mine.port]
-            if row["refused"]:
-                row["refused"] = 0
-                pair = device._pairs[number]
-                if pair.state not in (calls.RESET, calls.ERR):
-                    device.modify_qp(number, pair.attributes._replace(state=calls.ERR))
-                self.machine.serving.note_pair(device, pair)
-        self.report_events()
-
     def note_drained(self) -> None:
         """Go on looking whether queue pairs have drained, if any still are to."""
         device: Any = self.device
@@ -631,6 +633,9 @@ class Client:
     def leave(self) -> None:
         """The process has gone: give back what it has left."""
         self.connection.close()
+        os.close(self.bell)
+        if self.life is not None:
+            os.close(self.life)
         self.machine.connections.leave(self)
         for end in self.channels.values():
             os.close(end)
@@ -639,8 +644,6 @@ class Client:
             self.device.own(0)
             for number in self.made:
                 self._leave_groups(number)
-            for made in (*self.made.values(), *self.shared.values()):
-                self.machine.serving.forget_pair(self.device.node, made.port)
             self.machine.serving.detach(self.device.node)
             self.machine.give_device(self)
             self.segment.end()
@@ -658,21 +661,19 @@ class Machine:
         self.devices = [cast("LiveDevice", LiveDevice.on(fabric)) for _ in range(NODES)]
         self._unused = [*self.devices]
         self.clients: dict[int, Client] = {}  # by the descriptor of their socket
-        self.refused = self.unheard_by_machine = 0
+        self._lives: dict[int, Client] = {}  # by that which says when they end
+        self.unheard_by_machine = 0
         self.connections = Connections()
-        self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener.bind(str(path))
         self.listener.listen(64)
         self.listener.setblocking(False)
         self._poll = select.epoll()
-        for each in (self.bell, self.listener.fileno()):
-            self._poll.register(each, select.EPOLLIN)
+        self._poll.register(self.listener.fileno(), select.EPOLLIN)
         machine = self.simulation.machine
         self._tally = machine.tally
         self._timers = machine.agenda.times[: NODES * KINDS].reshape(NODES, KINDS)[:, TIMER]
         self.serving = Serving(fabric, self._poll.fileno(), pace)
-        fabric.posted_at = self.serving.live.ports
         self._state: Any = self.serving.live.state
         # Clocks of paced programs go on with the first look, which finds that all wait.
         self._state["is_idle"], self._state["idle_since"] = pace is None, time.monotonic_ns()
@@ -702,21 +703,18 @@ class Machine:
         while not is_over():
             self.serving.link_directly()
             reasons = self.serving.serve(SPIN_NS)
-            if reasons & (TROUBLED | REFUSED) or self.serving.live.nodes["drains"].any():
-                self._mind(reasons)
+            if reasons & TROUBLED or self.serving.live.nodes["drains"].any():
+                self._mind()
             if reasons == IDLE:
                 self._sleep()
             else:
                 self._attend(0)
 
-    def _mind(self, reasons: int) -> None:
-        """Tell programs of errors, and have queue pairs fail that were given what cannot be."""
-        if reasons & REFUSED:
-            self.refused += int(self._state[0]["refused"])
-            self._state["refused"] = 0
+    def _mind(self) -> None:
+        """Tell programs of errors, and of queue pairs that have drained."""
         for client in [*self.clients.values()]:
             if client.segment is not None:
-                client.fail_refused()
+                client.report_events()
                 client.note_drained()
 
     def _allowed(self) -> int:
@@ -743,14 +741,11 @@ class Machine:
 
     def _attend(self, timeout: float) -> None:
         for descriptor, _ in self._poll.poll(timeout):
-            if descriptor == self.bell:
-                try:
-                    os.eventfd_read(self.bell)
-                except BlockingIOError:
-                    continue
-            elif descriptor == self.listener.fileno():
+            if descriptor == self.listener.fileno():
                 self._accept()
-            else:
+            elif descriptor in self._lives:
+                self._let_go(self._lives[descriptor])
+            elif descriptor in self.clients:
                 self._answer(self.clients[descriptor])
 
     def _accept(self) -> None:
@@ -764,11 +759,29 @@ class Machine:
             connection.close()
             return
         connection.setblocking(False)
-        self.clients[connection.fileno()] = Client(self, connection)
+        try:
+            client = Client(self, connection)
+        except OSError:  # nor for its bell
+            connection.close()
+            return
+        self.clients[connection.fileno()] = client
         self._poll.register(connection.fileno(), select.EPOLLIN)
+        self._poll.register(client.bell, select.EPOLLIN | select.EPOLLET)  # it is never read
+        if client.life is not None:
+            self._lives[client.life] = client
+            self._poll.register(client.life, select.EPOLLIN)
+
+    def _let_go(self, client: Client) -> None:
+        """The process has gone."""
+        del self.clients[client.connection.fileno()]
+        self._lives.pop(client.life or -1, None)
+        for each in (client.connection.fileno(), client.bell, client.life):
+            if each is not None:
+                self._poll.unregister(each)  # which others may have open still
+        client.leave()
+        self._mind_processors()
 
     def _answer(self, client: Client) -> None:
-        descriptor = client.connection.fileno()
         try:
             message, given, _, _ = socket.recv_fds(client.connection, _MESSAGE.size, 4)
         except BlockingIOError:
@@ -778,10 +791,7 @@ class Machine:
         if len(message) != _MESSAGE.size:
             for each in given:
                 os.close(each)
-            self._poll.unregister(descriptor)
-            del self.clients[descriptor]
-            client.leave()
-            self._mind_processors()
+            self._let_go(client)
             return
         self.serving.begin_round()
         words, descriptors = client.answer(message, given)
@@ -808,4 +818,3 @@ class Machine:
         self.clients.clear()
         self.listener.close()
         self._poll.close()
-        os.close(self.bell)

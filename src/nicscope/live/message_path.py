@@ -2,8 +2,8 @@
 
 ``serve`` takes work requests from programs' rings and posts them as the processes of the machine
 would, fires events that move packets, and puts completions into programs' rings, until nothing is
-left to do or Python is needed: for a socket, an asynchronous error or a refused request.  It calls
-the functions of rings.c by their addresses; they alone touch memory that programs write.
+left to do or Python is needed: for a socket or an asynchronous error.  It calls the functions of
+rings.c by their addresses; they alone touch memory that programs write.
 """
 
 # ruff: noqa: D103
@@ -16,6 +16,7 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.advance import AT_ONCE as EVENTS_AT_ONCE
+from nicscope.drivers.simulate.agenda import earliest
 from nicscope.drivers.simulate.ports.calls import DRIVER
 from nicscope.drivers.simulate.ports.posting import GATHER
 from nicscope.drivers.simulate.ports.reports import GIVEN_BITS, KIND_BITS
@@ -29,6 +30,7 @@ from nicscope.kernel.distant import Declarations
 from nicscope.live import layout as shared
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports import layout
+from nicscope.nic.ports.receive_queue import IS_OF_V4
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,14 +45,17 @@ SLACK_PS = 1_000_000  # by which timers may be ahead of what moves packets
 PS_PER_NS = 1000
 LOOK_EVERY = 64  # busy rounds between two looks at the sockets
 MOVES_AT_ONCE = 1 << 15  # events between two looks at rings: 1024 cost five sixths of the rate
-# Real time without a sign of a program that was shown something: after which it may be asleep, is
-# taken to wait for packets that move, and is taken to wait for timers, or for nothing here.
-LOOK_NS, REACTION_NS, REST_NS = 50_000, 100_000, 2_000_000_000
+# Without a sign of a program that was shown something: real time after which it may be asleep,
+# processor time of its own after that in which it would have reacted, so that packets move, and
+# real time after which it is taken to wait for timers, or for nothing here.
+LOOK_NS, REACTION_NS, REST_NS = 50_000, 50_000, 2_000_000_000
 MOST_AHEAD_PS = 10**13  # by which a program's own clock may be ahead
 LONGEST_NS = 10_000_000  # before Python has a turn in any case
 NO_PORT = 1 << 30  # one that no NIC has
+NOBODYS = -2  # in place of a request's port: its shared queue has gone, and a queue pair has it
+NONE = -1  # in place of a request's opcode: it is no request
 # Why ``serve`` returns.
-IDLE, ASKED, TROUBLED, REFUSED = 0, 1, 2, 4
+IDLE, ASKED, TROUBLED = 0, 1, 2
 
 NODE = np.dtype(
     [
@@ -78,8 +83,6 @@ PORT = np.dtype(  # a queue pair
         ("receives", "i8"),  # 1: it may be given receives
         ("held", "i8"),  # 1: what is posted waits, until an error, as the pair drains
         ("qkey", "i8"),
-        ("is_v4", "i8"),  # 1: its last datagram went to an IPv4 address
-        ("refused", "i8"),  # requests that ended here, since Python saw to it
         ("inline_at", "i8"),  # where requests by value are kept; 0: nowhere
         ("inline_key", "i8"),
         ("inline_room", "i8"),  # bytes of each, a power of two
@@ -111,7 +114,6 @@ STATE = np.dtype(
     [
         ("is_idle", "i8"),
         ("idle_since", "i8"),  # ns
-        ("refused", "i8"),  # requests ever
         ("paced", "i8"),  # 1: programs' clocks show virtual time, which waits for them
         ("shown_at", "i8"),  # ns: when any of them was last shown something
     ],
@@ -157,6 +159,8 @@ def room(live, n, ring): ...
 @RINGS.function
 def put(live, n, ring, count): ...
 @RINGS.function
+def give_up(live, n, ring): ...
+@RINGS.function
 def put_header(live, n, address, begin, end, source, is_v4, length): ...
 @RINGS.function
 def settle(live): ...
@@ -174,6 +178,8 @@ def note_shown(live): ...
 def waits(live, n): ...
 @RINGS.question
 def sleeps(live, n): ...
+@RINGS.function
+def ran(live, n): ...
 @RINGS.question
 def has_any_rung(live): ...
 
@@ -259,7 +265,8 @@ def _follow_clock(live, n):
     then = min(live.clocks[row, 1] * PS_PER_NS, tally.now + MOST_AHEAD_PS)
     if then > tally.now:
         tally.until = then
-        _fire_all(live, np.int64(0))
+        while _fire_all(live, np.int64(0)) >= EVENTS_AT_ONCE:
+            pass  # there may be more
         tally.now = max(tally.now, then)
 
 
@@ -276,8 +283,8 @@ def _deliver_all(live):
 def serve_paced(live, patience):
     """As ``serve``, but virtual time advances only while all programs wait.
 
-    A program waits if it has polled in vain since it was last shown anything, sleeps, or gives no
-    sign for long enough, as when it spins on memory.  So programs react to each event before the
+    A program waits if it has polled in vain since it was last shown anything, sleeps, or runs long
+    enough without a sign, as when it spins on memory.  So programs react to each event before the
     next one happens.
     """
     begun = clock(live)
@@ -301,9 +308,10 @@ def serve_paced(live, patience):
             continue
         moves, timer = _moves_next(live.machine), _timer_next(live.machine)
         soonest = min(moves, timer)
-        patient = REACTION_NS if moves <= timer and moves < NEVER else REST_NS
+        is_moving = moves <= timer and moves < NEVER
         since = now - state.shown_at
-        if since < patient and not _all_wait(live, since > LOOK_NS):
+        is_patient = is_moving or since < REST_NS
+        if is_patient and not _all_wait(live, since > LOOK_NS, is_moving):
             if is_asked(live):
                 return ASKED
             yield_processor(live)
@@ -340,12 +348,14 @@ def _note_shown(live, now):
 
 
 @step
-def _all_wait(live, or_sleep):
-    all_wait = True
+def _all_wait(live, or_sleep, or_spins):
     for n in range(NODES):
         if live.nodes[n].attached == 1 and not waits(live, n):
-            all_wait = all_wait and or_sleep and sleeps(live, n)
-    return all_wait
+            if not or_sleep:
+                return False
+            if not sleeps(live, n) and (not or_spins or ran(live, n) < REACTION_NS):
+                return False
+    return True
 
 
 @step
@@ -360,8 +370,6 @@ def _reasons(live, is_busy):
         if node.troubles != troubles or (node.drains == 1 and is_busy):
             node.troubles = troubles
             reasons |= TROUBLED
-    if live.state[0].refused != 0:
-        reasons |= REFUSED
     return reasons
 
 
@@ -371,8 +379,11 @@ def _reasons(live, is_busy):
 @step
 def _moves_next(machine):
     """The time of the earliest event that is not a timer's, or NEVER."""
-    soonest = NEVER
     times = machine.agenda.times
+    first = earliest(machine.agenda)
+    if first % KINDS != TIMER:
+        return times[first]
+    soonest = NEVER
     for slot in range(NODES * KINDS):
         if slot % KINDS != TIMER and times[slot] < soonest:
             soonest = times[slot]
@@ -570,10 +581,29 @@ def _release(live, n, row):
 
 @kernel
 def forget_requests(live, n, p):
-    """Release what was posted at port ``p`` of node ``n``, which begins anew."""
+    """Release what was posted at port ``p`` of node ``n``, which begins anew.
+
+    What it drew from a shared queue, and nobody will be told of, makes room there.  What others
+    have drawn from it, if it is one, is nobody's.
+    """
+    ports = live.machine.ports
+    ring = ports.rules[0].ring
+    last = ports.table[n, p].received
+    for number in range(max(last - ring, np.int64(0)), last):
+        report = ports.reports[n, p, layout.RECEIVED, place_in(number, ring)]
+        row = report.cookie - 1
+        report.cookie = 0
+        if row < 0:
+            continue
+        if live.pool[n, row].port != p and live.pool[n, row].port != NOBODYS:
+            give_up(live, n, np.int64(live.pool[n, row].ring))
+        _release(live, n, row)
     for row in range(live.nodes[n].fresh):
         if live.pool[n, row].port == p:
-            _release(live, n, row)
+            if live.ports[n, p].number == 0:
+                live.pool[n, row].port = NOBODYS
+            else:
+                _release(live, n, row)
 
 
 @step
@@ -640,7 +670,6 @@ def _write_operation(live, n, process, place, operation, p, pieces, cookie):
 def _put_receive(live, n, ring, p, kind, process, i, place):
     """Enter receive ``i`` as provided; return 0 if its queue pair takes none."""
     if kind == IS_RECEIVE and live.ports[n, p].receives == 0:
-        live.state[0].refused += 1
         return 0
     cookie = _keep(live, n, i, ring, p, np.int64(0))
     _write_segments(live, n, process, i, place)
@@ -656,13 +685,17 @@ def _put_receive(live, n, ring, p, kind, process, i, place):
 
 @routine
 def _put_send(live, n, ring, p, process, i, place):
-    """Enter request ``i`` as posted; return 0 if it is invalid and ends at once."""
+    """Enter request ``i`` as posted; return 0 if its queue pair takes none."""
     taken = live.taken[i]
     port = live.ports[n, p]
     opcode = taken.opcode
-    if opcode >= live.operations.shape[0] or live.operations[opcode, 0] < 0 or port.sends == 0:
-        _refuse(live, n, ring, p, i)
-        return 0
+    if port.sends == 0:
+        return 0  # which the library has seen itself
+    # One that is none fails in its turn, as its memory is nobody's.
+    is_none = opcode >= live.operations.shape[0] or live.operations[opcode, 0] < 0
+    is_none = is_none or (taken.inlined >= 0 and port.inline_at == 0)
+    if is_none:
+        opcode = np.int64(calls.WR_SEND)
     operation, options = live.operations[opcode, 0], live.operations[opcode, 1]
     if taken.flags & calls.SIGNALED == 0:
         options |= layout.UNSIGNALLED
@@ -674,10 +707,10 @@ def _put_send(live, n, ring, p, process, i, place):
     pieces = taken.pieces
     if operation == layout.UNBIND:
         name, pieces = taken.word, np.int64(0)
+    elif is_none:
+        pieces = np.int64(1)
+        _write_segment(live.machine.ports, process, place, 0, np.int64(0), pieces, np.int64(-1))
     elif taken.inlined >= 0:
-        if port.inline_at == 0:
-            _refuse(live, n, ring, p, i)
-            return 0
         _keep_inline(live, n, p, process, i, place)
         pieces = np.int64(1)
     else:
@@ -688,7 +721,9 @@ def _put_send(live, n, ring, p, process, i, place):
         word = np.int64(0)
     if port.kind == calls.UD:
         name, remote, swap = _route(live, n, p, i)
-    cookie = _keep(live, n, i, ring, p, live.operations[opcode, 2])
+        options |= layout.OF_V4 * taken.is_v4
+    told = np.int64(NONE) if is_none else np.int64(live.operations[opcode, 2])
+    cookie = _keep(live, n, i, ring, p, told)
     if place == 0:
         _write_words(live.machine.store.control[process], word, swap)
     else:
@@ -723,7 +758,6 @@ def _route(live, n, p, i):
             if other.number == taken.qpn and other.number != 0 and other.kind == calls.UD:
                 found = np.int64(q)
                 break
-    port.is_v4 = taken.is_v4
     key = np.int64(port.qkey if taken.qkey & PRIVILEGED != 0 else taken.qkey)
     return found, np.int64(live.ways[n, node if node >= 0 else n]), key
 
@@ -740,25 +774,6 @@ def _keep_inline(live, n, p, process, i, place):
     count = live.taken[i].inlined
     copy_bytes(memory.bytes[n], frame * size + address % size, live.inlined[i], 0, count)
     _write_segment(live.machine.ports, process, place, 0, address, count, port.inline_key)
-
-
-@routine
-def _refuse(live, n, ring, p, i):
-    """End request ``i``, which the NIC refuses; Python makes its queue pair fail."""
-    taken = live.taken[i]
-    port = live.ports[n, p]
-    live.state[0].refused += 1
-    port.refused += 1
-    send_queue = live.machine.ports.table[n, p].send_queue
-    for q in range(live.nodes[n].queues):
-        queue = live.queues[n, q]
-        if queue.place == send_queue and room(live, n, queue.ring) > 0:
-            _write_end(live, 0, taken.wr_id, taken.position, ring)
-            ended = live.ended[0]
-            ended.status = calls.LOC_QP_OP_ERR
-            ended.qp_num = port.number
-            ended.urgent = 1
-            put(live, n, queue.ring, np.int64(1))
 
 
 # Completions.
@@ -798,7 +813,8 @@ def _collect(live, n, q, most):
         if entry.side == layout.SENT:
             _collect_sent(live, n, np.int64(entry.port), found)
         elif entry.side == layout.RECEIVED:
-            _collect_received(live, n, np.int64(entry.port), np.int64(entry.number), found)
+            if not _collect_received(live, n, np.int64(entry.port), np.int64(entry.number), found):
+                continue
         else:
             continue
         live.ended[found].urgent = entry.urgent
@@ -834,8 +850,11 @@ def _collect_sent(live, n, p, i):
     request = live.pool[n, report.cookie - 1]
     _write_end(live, i, request.wr_id, request.position, request.ring)
     ended = live.ended[i]
-    ended.opcode = request.opcode
     ended.status = live.statuses[report.status]
+    if request.opcode != NONE:
+        ended.opcode = request.opcode
+    elif ended.status == calls.LOC_PROT_ERR:
+        ended.status = calls.LOC_QP_OP_ERR
     ended.length = report.length
     ended.qp_num = live.ports[n, p].number
     _release(live, n, report.cookie - 1)
@@ -843,12 +862,17 @@ def _collect_sent(live, n, p, i):
 
 @step
 def _collect_received(live, n, p, number, i):
+    """Collect receive ``number``; return false if its shared queue has gone meanwhile."""
     ports = live.machine.ports
     report = ports.reports[n, p, layout.RECEIVED, place_in(number, ports.rules[0].ring)]
     ports.table[n, p].read += 1
     row = report.cookie - 1
+    report.cookie = 0
     port = live.ports[n, p]
     request = live.pool[n, row]
+    if request.port == NOBODYS:
+        _release(live, n, row)
+        return False
     _write_end(live, i, request.wr_id, np.int64(0), request.ring)
     ended = live.ended[i]
     ended.opcode = calls.WC_RECV_IMM if report.operation == layout.WRITE else calls.WC_RECV
@@ -863,11 +887,12 @@ def _collect_received(live, n, p, number, i):
         ended.flags = calls.WITH_INV
         ended.word = report.name
     if port.kind == calls.UD and report.status == layout.DONE:
-        sender = live.ports[report.node, report.offset]
-        ended.flags |= calls.WITH_GRH | sender.is_v4 * IPV4_BIT
-        ended.source = sender.number
-        _put_header(live, n, row, report.node, sender.is_v4, report.length - HEADER)
+        is_v4 = np.int64(report.buffers & IS_OF_V4 != 0)
+        ended.flags |= calls.WITH_GRH | is_v4 * IPV4_BIT
+        ended.source = live.ports[report.node, report.offset].number
+        _put_header(live, n, row, report.node, is_v4, report.length - HEADER)
     _release(live, n, row)
+    return True
 
 
 @routine

@@ -4,7 +4,9 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
@@ -13,8 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
@@ -26,6 +30,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 enum { VDSO_BYTES = 1 << 15, NS_PER_S = 1000000000, NS_PER_LOOK = 25 };
+enum { PATIENCE = 1 << 12 }; /* looks at a time that stands, until it is asked whether anybody moves it */
 
 static struct live_pace *pace; /* NULL: clocks are as always */
 static struct live_clock none, *own = &none; /* what this process was shown last, for the machine too */
@@ -40,16 +45,54 @@ static uint64_t real_ns(clockid_t which)
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
+/* Where the machine keeps the time, and has locked it for as long as it lives. */
+static char path[PATH_MAX];
+static ino_t inode;
+static uint64_t over_since; /* ns: the machine has gone, and time passes as real time from there on; 0: it lives */
+
+static int is_over(void)
+{
+	struct stat now;
+	int wrong = errno, file = open(path, O_RDONLY | O_CLOEXEC);
+	int found = file < 0 ? errno == ENOENT
+			     : fstat(file, &now) == 0 && (now.st_ino != inode || flock(file, LOCK_SH | LOCK_NB) == 0);
+	if (file >= 0)
+		close(file);
+	errno = wrong;
+	return found;
+}
+
+/* Whether the machine has gone, which is asked seldom. */
+static int has_gone(uint32_t *looks)
+{
+	if (__atomic_load_n(&over_since, __ATOMIC_RELAXED))
+		return 1;
+	if (__atomic_add_fetch(looks, 1, __ATOMIC_RELAXED) % PATIENCE || !is_over())
+		return 0;
+	__atomic_store_n(&over_since, real_ns(CLOCK_MONOTONIC), __ATOMIC_RELAXED);
+	return 1;
+}
+
 /* No process goes back in time.  To look takes a little of it (assumed: what a call to the vDSO takes),
  * so that a program which does nothing else gets on; the machine's time follows when it posts. */
 static uint64_t virtual_ns(void)
 {
+	static uint64_t before;
+	static uint32_t looks;
 	uint64_t turn, now, idle;
-	do {
+	uint32_t tries = 0; /* it may have been killed while it wrote */
+	for (;;) {
 		turn = __atomic_load_n(&pace->turn, __ATOMIC_SEQ_CST);
 		now = __atomic_load_n(&pace->now, __ATOMIC_SEQ_CST);
 		idle = __atomic_load_n(&pace->idle_since, __ATOMIC_SEQ_CST);
-	} while (turn & 1 || turn != __atomic_load_n(&pace->turn, __ATOMIC_SEQ_CST));
+		if ((!(turn & 1) && turn == __atomic_load_n(&pace->turn, __ATOMIC_SEQ_CST)) || has_gone(&tries))
+			break;
+		sched_yield();
+	}
+	if (now != __atomic_exchange_n(&before, now, __ATOMIC_RELAXED))
+		__atomic_store_n(&looks, 0, __ATOMIC_RELAXED);
+	else if (has_gone(&looks) && !idle)
+		idle = __atomic_load_n(&over_since, __ATOMIC_RELAXED);
 	if (idle)
 		now += real_ns(CLOCK_MONOTONIC) - idle;
 	uint64_t shown = __atomic_load_n(&own->shown, __ATOMIC_RELAXED), next;
@@ -358,10 +401,13 @@ static void take_clock(void)
 
 __attribute__((constructor)) static void begin(void)
 {
-	const char *path = getenv("NICSCOPE_PACE");
-	int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
-	if (file < 0)
+	const char *told = getenv("NICSCOPE_PACE");
+	struct stat found;
+	int file = told && strlen(told) < sizeof path ? open(told, O_RDWR | O_CLOEXEC) : -1;
+	if (file < 0 || fstat(file, &found))
 		return;
+	strcpy(path, told);
+	inode = found.st_ino;
 	size_t size = sizeof *pace + LIVE_CLOCKS * sizeof *own;
 	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	close(file);

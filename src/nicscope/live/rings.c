@@ -3,14 +3,17 @@
  * write anything into its segment at any time; nothing here goes by what it says but copies of it.
  * The kernels of message_path.py call what is marked CALLED. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,7 +34,8 @@ struct ring {
 static struct {
 	uint8_t *segment; /* NULL: nobody is attached */
 	uint32_t bell; /* as it was seen last */
-	uint32_t polls; /* when the program was last shown anything */
+	uint32_t polls[LIVE_POLLERS]; /* of its threads, when it was last shown anything */
+	int64_t used; /* ns of processor time, when it was first asked for since then; or 0 */
 	struct ring rings[RINGS];
 } clients[NODES];
 
@@ -332,12 +336,31 @@ CALLED(take, int64_t n, int64_t ring, int64_t count, int64_t are_sends, int64_t 
 	ANSWER(taken);
 }
 
-/* How many completions a ring has room for. */
+static uint64_t room_of(const struct ring *r, struct live_ring *words)
+{
+	uint64_t held = r->next - __atomic_load_n(&words->head, __ATOMIC_SEQ_CST);
+	return held <= r->mask ? (uint64_t)r->mask + 1 - held : 0;
+}
+
+/* How many completions a ring has room for; if none, its program is to say when it has. */
 CALLED(room, int64_t n, int64_t ring)
 {
 	const struct ring *r = &clients[n].rings[ring];
-	uint64_t held = r->next - __atomic_load_n(&words_of(n, ring)->head, __ATOMIC_ACQUIRE);
-	ANSWER(held <= r->mask ? (uint64_t)r->mask + 1 - held : 0);
+	struct live_ring *words = words_of(n, ring);
+	uint64_t room = room_of(r, words);
+	if (!room) {
+		__atomic_store_n(&words->full, 1, __ATOMIC_SEQ_CST);
+		room = room_of(r, words);
+	}
+	ANSWER(room);
+}
+
+/* A receive of a shared queue ends, and nobody is told: its place is free again. */
+CALLED(give_up, int64_t n, int64_t ring)
+{
+	if (clients[n].segment)
+		__atomic_fetch_add(&words_of(n, ring)->given_up, 1, __ATOMIC_SEQ_CST);
+	ANSWER(0);
 }
 
 static void wake(int64_t n, int64_t ring, int is_urgent)
@@ -454,39 +477,91 @@ CALLED(show_time, int64_t now, int64_t idle_since)
 	ANSWER(0);
 }
 
-static uint32_t polls_of(int64_t n)
+static struct live_poller *pollers_of(int64_t n)
 {
-	return __atomic_load_n(&((struct live_header *)clients[n].segment)->polls, __ATOMIC_RELAXED);
+	return (struct live_poller *)(clients[n].segment + LIVE_POLLERS_AT);
 }
 
 /* Programs have just been shown something, which they may act on. */
 CALLED(note_shown)
 {
 	for (int64_t n = 0; n < NODES; n++)
-		if (clients[n].segment)
-			clients[n].polls = polls_of(n);
+		for (int i = clients[n].used = 0; clients[n].segment && i < (int)LIVE_POLLERS; i++)
+			clients[n].polls[i] = __atomic_load_n(&pollers_of(n)[i].polls, __ATOMIC_RELAXED);
 	ANSWER(0);
 }
 
-/* Whether a program has looked since then, found no more, and so waits: its second empty poll began
- * after it was shown what there was. */
-CALLED(waits, int64_t n)
+/* Whether a thread (0: any) has looked since then, found no more, and so waits: its second empty poll
+ * began after it was shown what there was. */
+static int has_looked(int64_t n, uint32_t thread)
 {
-	ANSWER(!clients[n].segment || polls_of(n) - clients[n].polls >= 2);
+	for (int i = 0; i < (int)LIVE_POLLERS; i++) {
+		uint32_t tid = __atomic_load_n(&pollers_of(n)[i].tid, __ATOMIC_RELAXED);
+		uint32_t polls = __atomic_load_n(&pollers_of(n)[i].polls, __ATOMIC_RELAXED);
+		if (tid && (!thread || tid == thread) && polls - clients[n].polls[i] >= 2)
+			return 1;
+	}
+	return 0;
 }
 
-/* Whether a program's process is asleep, in some call to the kernel. */
-CALLED(sleeps, int64_t n)
+/* Whether a thread is asleep, in some call to the kernel, or has gone. */
+static int is_asleep(int folder, const char *thread)
 {
 	char path[64], text[512];
-	snprintf(path, sizeof path, "/proc/%lld/stat", (long long)owner_of(n));
-	int file = open(path, O_RDONLY | O_CLOEXEC);
+	snprintf(path, sizeof path, "%.20s/stat", thread);
+	int file = openat(folder, path, O_RDONLY | O_CLOEXEC);
 	ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
 	if (file >= 0)
 		close(file);
 	text[length < 0 ? 0 : length] = 0;
 	const char *name_end = strrchr(text, ')');
-	ANSWER(!name_end || name_end[2] != 'R');
+	return !name_end || name_end[2] != 'R';
+}
+
+/* Whether each thread of a program waits: it looks in vain, or is asleep. */
+CALLED(sleeps, int64_t n)
+{
+	char path[64];
+	int all = 1;
+	snprintf(path, sizeof path, "/proc/%lld/task", (long long)owner_of(n));
+	DIR *threads = opendir(path);
+	for (struct dirent *each; threads && all && (each = readdir(threads));)
+		if (each->d_name[0] != '.')
+			all = (clients[n].segment && has_looked(n, (uint32_t)atoi(each->d_name))) ||
+			      is_asleep(dirfd(threads), each->d_name);
+	if (threads)
+		closedir(threads);
+	ANSWER(all);
+}
+
+/* Whether a program has looked in vain with the only thread that it has. */
+CALLED(waits, int64_t n)
+{
+	enum { BESIDE = 2 }; /* links of a folder that has no folders */
+	char path[64];
+	struct stat threads;
+	if (!clients[n].segment)
+		ANSWER(1);
+	if (!has_looked(n, 0))
+		ANSWER(0);
+	snprintf(path, sizeof path, "/proc/%lld/task", (long long)owner_of(n));
+	if (stat(path, &threads) || threads.st_nlink <= BESIDE + 1)
+		ANSWER(1);
+	return live_sleeps(result, error, state, n);
+}
+
+/* Processor time of a program, since this was first asked after it was shown something: a processor
+ * that others keep busy lets it react late. */
+CALLED(ran, int64_t n)
+{
+	clockid_t own;
+	struct timespec used;
+	if (clock_getcpuclockid((pid_t)owner_of(n), &own) || clock_gettime(own, &used))
+		ANSWER(INT64_MAX); /* it has gone */
+	int64_t now = used.tv_sec * 1000000000LL + used.tv_nsec;
+	if (!clients[n].used)
+		clients[n].used = now;
+	ANSWER(now - clients[n].used);
 }
 
 /* Whether a program asks for something by its socket. */

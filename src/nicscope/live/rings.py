@@ -45,8 +45,7 @@ class Segment:
         self.header: Any = np.frombuffer(self.memory, layout.DTYPES["header"], 1)
         at, count = layout.CONSTANTS["RINGS_AT"], layout.CONSTANTS["RINGS"]
         rings: Any = np.frombuffer(self.memory, layout.DTYPES["ring"], count, at)
-        self.tails, self.heads = rings["tail"], rings["head"]
-        self.armed, self.state = rings["armed"], rings["state"]
+        self.rings, self.state = rings, rings["state"]
         self.header["fingerprint"] = layout.FINGERPRINT
         self._unused = list(range(count - 1, 0, -1))
         self._next, self._end = layout.CONSTANTS["DATA_AT"], size
@@ -59,8 +58,7 @@ class Segment:
             raise Refused(errno.ENOMEM)
         at, slots = self._room_for(stride, slots)
         number = self._unused.pop()
-        for words in (self.tails, self.heads, self.armed, self.state):
-            words[number] = 0
+        self.rings[number] = np.zeros((), self.rings.dtype)
         return Ring(number, at, stride, slots)
 
     def _room_for(self, stride: int, slots: int) -> tuple[int, int]:
@@ -92,7 +90,7 @@ class Segment:
     def end(self) -> None:
         """Unmap it."""
         self.view.release()
-        self.header = self.tails = self.heads = self.armed = self.state = None
+        self.header = self.rings = self.state = None
         with contextlib.suppress(BufferError):  # a view of it is left: it goes with that
             self.memory.close()
         os.close(self.fd)

@@ -18,7 +18,7 @@ from nicscope.kernel.loading import leave_pending, prototype
 from nicscope.kernel.records import records
 from nicscope.live import layout, message_path
 from nicscope.live.message_path import NODES, RINGS, Live
-from nicscope.nic.ports.layout import STATUS_NAMES
+from nicscope.nic.ports.layout import RECEIVED, STATUS_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from nicscope.live.rings import Ring
 
 NUMBERS = {  # of what C functions are given beside the state
-    "has_rung": 1, "waiting": 2, "take": 5, "room": 2, "put": 3, "put_header": 7, "settle": 0,
-    "clock": 0, "is_asked": 0, "yield_processor": 0, "show_time": 2, "note_shown": 0, "waits": 1,
-    "sleeps": 1, "has_any_rung": 0,
+    "has_rung": 1, "waiting": 2, "take": 5, "room": 2, "put": 3, "give_up": 2, "put_header": 7,
+    "settle": 0, "clock": 0, "is_asked": 0, "yield_processor": 0, "show_time": 2, "note_shown": 0,
+    "waits": 1, "sleeps": 1, "ran": 1, "has_any_rung": 0,
 }  # fmt: skip
 _Long = ctypes.c_int64
 _Address = ctypes.c_void_p
@@ -190,7 +190,10 @@ class Serving:
         if wrong:
             raise OSError(wrong, "cannot map a program's shared memory")
         record = self.live.nodes[node]
-        record["works"] = record["queues"] = record["left"] = record["drains"] = 0
+        for name in ("works", "queues", "left", "drains", "free", "fresh"):
+            record[name] = 0
+        # What the one before has left, which ended with it.
+        self._machine.ports.reports["cookie"][node, :, RECEIVED] = 0
         record["troubles"] = self._machine.ports.nodes[node]["async_errors"]
         found = np.flatnonzero(self.live.clocks[:, 0] == pid)
         record["clock"] = found[0] + 1 if len(found) else 0
@@ -199,6 +202,7 @@ class Serving:
     def detach(self, node: int) -> None:
         """Detach the program of ``node``."""
         self.live.nodes[node]["attached"] = 0
+        self.live.ports[node] = np.zeros((), message_path.PORT)
         self._so.live_detach(node)
 
     def open_ring(self, node: int, ring: Ring, sges: int = 0, inline: int = 0) -> None:

@@ -122,7 +122,7 @@ UNSUPPORTED = {
 
 
 # Between the two libraries of one build.
-OWN = {"NICSCOPE_LIVE": "live_ask_machine live_fact live_device live_is_there"}
+OWN = {"NICSCOPE_LIVE": "live_ask_machine live_fact live_device live_is_there live_await_end"}
 
 CM_HAVE = {
     "RDMACM_1.0": """

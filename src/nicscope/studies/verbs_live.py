@@ -9,10 +9,12 @@ import os
 import platform
 import re
 import shlex
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,7 +54,9 @@ PACED = (
 )
 DESIGN = "rnic"
 PRIVATE = 0o700
-_NO_RANDOMIZE = 0x0040000  # of personality(2): the same addresses each time
+_NO_RANDOMIZE = 0x0040000  # of personality(2)
+_SET_PARENT_DEATH_SIGNAL = 1  # of prctl(2)
+_GRACE_S = 5.0  # in which a program that is told to end does so
 _LOOK_S = 0.02
 _RESTING = 10  # looks, one after the other, at which a program waits for its peer
 _MOST_S = 5.0  # after which the peer is begun in any case
@@ -76,6 +80,26 @@ def private_folder() -> Path:
     if folder.is_symlink() or found.st_uid != os.geteuid() or found.st_mode & 0o077:
         raise StudyError(f"{folder} is not this user's alone; remove it or set XDG_RUNTIME_DIR")
     return folder
+
+
+@contextlib.contextmanager
+def _orderly_end() -> Iterator[None]:
+    """Have a signal to end be heard as an exit, so that programs end and nothing is left behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, _frame: Any) -> None:
+        for each in before:
+            signal.signal(each, signal.SIG_IGN)
+        raise SystemExit(_ENDED_BY_SIGNAL + number)
+
+    before = {each: signal.signal(each, end) for each in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 @contextlib.contextmanager
@@ -126,8 +150,11 @@ def _show_files(folder: Path) -> None:
             path.write_text(f"{text}\n")
 
 
-def _without_randomized_addresses() -> None:
-    ctypes.CDLL(None).personality(_NO_RANDOMIZE)
+def _prepare_program() -> None:
+    """In the process of a program: the same addresses each time, and an end with this process's."""
+    library = ctypes.CDLL(None)
+    library.personality(_NO_RANDOMIZE)
+    library.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
 
 class _Programs:
@@ -149,7 +176,7 @@ class _Programs:
                 words,
                 env=self._environment,
                 stdout=self._aside,
-                preexec_fn=_without_randomized_addresses,
+                preexec_fn=_prepare_program,
             )
         except OSError as error:
             raise StudyError(f"{words[0]}: {error.strerror}") from None
@@ -180,14 +207,18 @@ class _Programs:
         return text.rpartition(")")[2].split()[0] == "S"
 
     def end(self) -> list[int]:
-        """Their exit statuses; what still runs is ended."""
+        """Their exit statuses; what still runs is ended, also if it is stopped or does not heed."""
         for each in self.running:
             if each.poll() is None:
                 each.terminate()
-        return [
-            status if status >= 0 else _ENDED_BY_SIGNAL - status
-            for status in (each.wait() for each in self.running)
-        ]
+        until = time.monotonic() + _GRACE_S
+        for each in self.running:
+            try:
+                each.wait(max(until - time.monotonic(), 0))
+            except subprocess.TimeoutExpired:
+                each.kill()
+        statuses = [each.wait() for each in self.running]
+        return [status if status >= 0 else _ENDED_BY_SIGNAL - status for status in statuses]
 
 
 def run_live(
@@ -258,7 +289,7 @@ def _run(
     from nicscope.drivers.simulate.ports.build import Faults
 
     path, clock = folder / "machine", folder / "pace"
-    with _held(folder) as holds:
+    with _orderly_end(), _held(folder) as holds:
         if not holds:
             if capture is not None:
                 raise StudyError(
@@ -305,8 +336,10 @@ def _new_pace(path: Path) -> Any:
     """The bytes of a file in which programs' clocks look: the time, and what each was shown."""
     head, clock = layout.DTYPES["pace"], layout.DTYPES["clock"]
     size = head.itemsize + layout.CONSTANTS["CLOCKS"] * clock.itemsize
-    made: Any = np.memmap(path, np.uint8, "w+", shape=size)
-    path.chmod(0o600)
+    with path.open("w+b") as file:
+        path.chmod(0o600)
+        fcntl.flock(file, fcntl.LOCK_EX)  # as long as it is mapped here: so programs see who lives
+        made: Any = np.memmap(file, np.uint8, "w+", shape=size)
     found = re.search(r"^cpu MHz\s*:\s*([0-9.]+)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     made[: head.itemsize].view(head)["khz"] = round(float(found[1]) * 1000) if found else 1_000_000
     return made

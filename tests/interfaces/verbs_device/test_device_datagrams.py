@@ -55,6 +55,17 @@ def test_a_header_of_version_4_is_the_latter_half_and_sums_up():
     assert (words & 0xFFFF) + (words >> 16) == 0xFFFF
 
 
+def test_each_datagram_says_whence_it_came_whatever_was_sent_after_it():
+    two = datagrams()
+    for number, gid in enumerate((OF_V4, GID)):
+        two.receive(1, number, 100, 1000 * number)
+        two.send(0, number, 8, ud=to(two, gid=gid))
+    assert two.statuses(1, 2) == [(0, OK), (1, OK)]
+    first, second = (two.device.read(two.at[1] + 1000 * number, 40) for number in (0, 1))
+    assert (first[:20], first[20], first[32:]) == (bytes(20), 0x45, bytes((10, 0, 0, 1)) * 2)
+    assert (second[0], second[8:]) == (0x60, GID + GID)
+
+
 def test_a_datagram_for_a_pair_that_takes_none_is_sent_all_the_same():
     two = datagrams()
     two.receive(1, 7, 100)
@@ -156,3 +167,24 @@ def test_a_sender_names_the_queue_whose_completions_tell_of_its_message():
     assert two.statuses(0) == [(9, OK)]
     with pytest.raises(Refused, match="EBUSY"):
         device.free_xrcd(domain)
+
+
+@pytest.mark.parametrize("is_reset", [False, True])
+def test_what_a_pair_drew_and_nobody_saw_makes_room_in_the_shared_queue(is_reset):
+    two = world.World()
+    queue = two.device.make_srq(two.pd, 2, 2)
+    for _ in range(3):
+        drawing = two.device.make_qp(
+            two.pd, calls.RC, two.cqs[1], two.cqs[1], queue.handle, CAPS, True
+        ).number
+        two.pairs = [two.pair(0, CAPS), drawing]
+        two.connect()
+        for number in range(2):
+            piece = two.piece(1, 64)
+            two.device.srq_post(queue.handle, Receive(number, (piece,)))
+            two.send(0, number, 8)
+        assert two.statuses(0, 2) == [(0, OK), (1, OK)]
+        if is_reset:
+            two.device.modify_qp(drawing, QpState(calls.RESET))
+        two.device.free_qp(drawing)
+        assert two.device.poll(two.cqs[1], 64) == []

@@ -37,6 +37,15 @@ def test_who_waits_for_what_is_solicited_hears_of_nothing_else(flags):
     assert found == (two.cqs[1] if flags & calls.SOLICITED else None)
 
 
+def test_who_waits_for_any_completion_is_not_made_to_wait_for_a_solicited_one():
+    two = world.World().connect()
+    two.receive(1, 7)
+    two.device.arm(two.cqs[1], False)
+    two.device.arm(two.cqs[1], True)
+    two.send(0, 1)
+    assert two.device.next_cq_event([two.cqs[1]]) == two.cqs[1]
+
+
 def test_an_error_is_urgent():
     two = world.World().connect()
     two.device.arm(two.cqs[0], True)

@@ -130,7 +130,7 @@ class Capture:
             whole,
             solicited=head.options & layout.SOLICITED != 0,
         )
-        is_v4 = self._fabric.sends_by_v4(n, pair)
+        is_v4 = head.options & layout.OF_V4 != 0
         gids = addresses(n)[is_v4], addresses(d)[is_v4]
         port = roce.source_port(pair.number, there.number)
         return roce.ethernet_frame((n, d), gids, port, made)

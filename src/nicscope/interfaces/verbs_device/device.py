@@ -503,6 +503,7 @@ class Device(WorkQueues):
         for queue in {*pair.queues, *(each.cq for each in self._shared.values() if each.cq)}:
             self._forget_completions(self._node, pair.port, queue)
         pair.forget()
+        self._give_up_drawn(pair)
         self._backlog.discard(pair)
         self._draining.pop(pair.number, None)
         for queue in pair.queues:

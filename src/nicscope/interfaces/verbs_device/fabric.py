@@ -85,9 +85,14 @@ def guid(node: int) -> int:
     return NIC_ID + node + 1
 
 
+def is_of_v4(gid: bytes) -> bool:
+    """Whether a GID is that of an IPv4 address."""
+    return gid.startswith(_MAPPED)
+
+
 def address_like(other: bytes, node: int) -> bytes:
     """The GID of a node of the same type as another node's."""
-    return addresses(node)[other.startswith(_MAPPED)]
+    return addresses(node)[is_of_v4(other)]
 
 
 def header(source: bytes, destination: bytes, length: int) -> bytes:
@@ -287,10 +292,6 @@ class Fabric(PortCluster[Process]):
             for device in self.devices:
                 device.use_scheduler()
         return self.turns
-
-    def sends_by_v4(self, _node: int, pair: Pair) -> bool:
-        """Whether a queue pair's last datagram went to an address of IPv4."""
-        return pair.dgid.startswith(_MAPPED)
 
     def node_at(self, address: bytes, asked: int) -> int | None:
         """The node with that GID; a node alone in its network has every GID."""

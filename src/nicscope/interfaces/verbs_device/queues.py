@@ -45,8 +45,9 @@ from nicscope.interfaces.verbs_device.fabric import (
     PS_PER_NS,
     SPACE,
     Pair,
-    address_like,
+    addresses,
     header,
+    is_of_v4,
     uninterrupted,
 )
 from nicscope.interfaces.verbs_device.regions import Protection
@@ -71,7 +72,9 @@ from nicscope.nic.ports.layout import (
     MAY_FLUSH,
     MAY_PERSIST,
     NOBODY,
+    OF_V4,
     QUEUE_PAIR_RULES,
+    RECEIVED,
     SEND,
     SENT,
     SOLICITED,
@@ -79,6 +82,7 @@ from nicscope.nic.ports.layout import (
     UNSIGNALLED,
     WRITE,
 )
+from nicscope.nic.ports.receive_queue import IS_OF_V4
 from nicscope.nic.ports.regions import LENGTH_BITS, WHOLE
 from nicscope.nic.ports.work_queues import (
     ASYNC_ERROR,
@@ -299,7 +303,8 @@ class WorkQueues(Protection):
                         word = named if flags else 0
                     if pair.kind == calls.UD and status == DONE:
                         flags |= calls.WITH_GRH
-                        source = self._write_grh(node, offset, length, pieces)
+                        is_v4 = beside & IS_OF_V4 != 0
+                        source = self._write_grh(node, offset, length, pieces, is_v4)
                 said, number = calls.STATUSES.get(status, calls.GENERAL_ERR), pair.number
                 found.append(
                     made(
@@ -318,14 +323,16 @@ class WorkQueues(Protection):
             if not pair.waiting_sends and not pair.waiting_receives:
                 self._backlog.discard(pair)
 
-    def _write_grh(self, node: int, port: int, length: int, pieces: tuple[Piece, ...]) -> int:
+    def _write_grh(
+        self, node: int, port: int, length: int, pieces: tuple[Piece, ...], is_v4: bool
+    ) -> int:
         """Write the GRH before a received datagram; the sending queue pair's number."""
         sender = self._fabric.devices[node]._by_port.get(port)
         if sender is None:
             return 0
         source = to = sender.dgid  # which a node has sent itself, whatever it is called
-        if node != self._node:
-            source, to = (address_like(to, each) for each in (node, self._node))
+        if node != self._node or is_of_v4(to) != is_v4:
+            source, to = (addresses(each)[is_v4] for each in (node, self._node))
         left = header(source, to, length - HEADER)
         for piece in pieces:
             begin = piece.address + self._shifts.get(piece.lkey, 0)
@@ -336,8 +343,13 @@ class WorkQueues(Protection):
         return sender.number
 
     def arm(self, cq: int, solicited_only: bool) -> None:
-        """Arm a queue: its next completion, or next solicited one, raises an event."""
+        """Arm a queue: its next completion, or next solicited one, raises an event.
+
+        One that is armed for any completion stays so.
+        """
         queue = self._queue(cq)
+        if solicited_only and queue.armed == FOR_ANY:
+            return
         queue.armed = FOR_URGENT if solicited_only else FOR_ANY
         self._flush_posted()
         queue.since = int(self._queue_record(cq)["written"])
@@ -525,6 +537,7 @@ class WorkQueues(Protection):
         swap = send.swap if operation in (COMPARE_SWAP, FETCH_ADD) else send.srqn
         if send.ud is not None and pair.kind == calls.UD:
             name, at, swap = self._route(pair, send.ud)
+            options |= OF_V4 if is_of_v4(send.ud.dgid) else 0
         _WORDS.pack_into(self._words[self._before], 0, word & _MASK, 0, swap & _MASK)
         given = self._given[pair.port] << GIVEN_BITS
         own = given | operation | options << KIND_BITS | GATHER
@@ -664,6 +677,13 @@ class WorkQueues(Protection):
         queue.posted.discard(cookie)
         self._post_waiting_shared(queue)
         return wr_id, pieces
+
+    def _give_up_drawn(self, pair: Pair) -> None:
+        """Receives that a pair has drawn from shared queues, and which ended unseen, make room."""
+        if self._drawn:
+            ended = self._ports.reports["cookie"][self._node, pair.port, RECEIVED]
+            for cookie in self._drawn.keys() & set(ended.tolist()):
+                self._take_shared(cookie)
 
     def srq_limit(self, handle: int, limit: int) -> None:
         """Arm an event for when fewer receives than ``limit`` are left; 0: disarm it."""

@@ -48,6 +48,7 @@ FENCED = 8  # it waits until the remote reads of its port have completed
 UNSIGNALLED = 16  # a successful end posts no completion
 SOLICITED = 32  # its receiver's completion is a solicited event
 INVALIDATES = 64  # the word that goes with it is a key, which it invalidates at the receiver
+OF_V4 = 128  # of a datagram: its addresses are of version 4, which its receiver is told
 
 # How a descriptor ended.
 DONE = 0

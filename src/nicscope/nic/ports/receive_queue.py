@@ -79,6 +79,7 @@ NO_NUMBER = -1
 HAS_WORD = 1
 HAS_KEY = 2  # of a window, which stands for nothing any more
 IS_SOLICITED = 4
+IS_OF_V4 = 8
 
 
 @step
@@ -492,6 +493,8 @@ def _report(nics, d, p, number, status, head):
             word, has_immediate = head.immediate, np.int64(HAS_KEY)
         if head.options & layout.SOLICITED:
             has_immediate |= IS_SOLICITED
+        if head.options & layout.OF_V4:
+            has_immediate |= IS_OF_V4
     report_receive(nics, d, p, number, head.kind, status, length, word, has_immediate)
     if head.datagram == 1:
         streams.write_grh(nics, d, p, number, head)

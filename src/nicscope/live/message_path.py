@@ -308,8 +308,7 @@ def serve_paced(live, patience):
         soonest = min(moves, timer)
         is_moving = moves <= timer and moves < NEVER
         since = now - state.shown_at
-        is_patient = is_moving or since < REST_NS
-        if is_patient and not _all_wait(live, since > LOOK_NS, is_moving):
+        if not _all_wait(live, since > LOOK_NS, is_moving) and (is_moving or since < REST_NS):
             if is_asked(live):
                 return ASKED
             yield_processor(live)
@@ -583,17 +582,15 @@ def forget_requests(live, n, p):
         report = ports.reports[n, p, layout.RECEIVED, place_in(number, ring)]
         row = report.cookie - 1
         report.cookie = 0
-        if row < 0:
-            continue
-        if live.pool[n, row].port != p and live.pool[n, row].port != NOBODYS:
-            give_up(live, n, np.int64(live.pool[n, row].ring))
-        _release(live, n, row)
+        if row >= 0:
+            if live.pool[n, row].port not in (p, NOBODYS):
+                give_up(live, n, np.int64(live.pool[n, row].ring))
+            _release(live, n, row)
     for row in range(live.nodes[n].fresh):
-        if live.pool[n, row].port == p:
-            if live.ports[n, p].number == 0:
-                live.pool[n, row].port = NOBODYS
-            else:
-                _release(live, n, row)
+        if live.pool[n, row].port == p and live.ports[n, p].number != 0:
+            _release(live, n, row)
+        elif live.pool[n, row].port == p:
+            live.pool[n, row].port = NOBODYS
 
 
 @step
@@ -684,8 +681,7 @@ def _put_send(live, n, ring, p, process, i, place):
     # One that is none fails in its turn, as its memory is nobody's.
     is_none = opcode >= live.operations.shape[0] or live.operations[opcode, 0] < 0
     is_none = is_none or (taken.inlined >= 0 and port.inline_at == 0)
-    if is_none:
-        opcode = np.int64(calls.WR_SEND)
+    opcode = np.int64(calls.WR_SEND if is_none else opcode)
     operation, options = live.operations[opcode, 0], live.operations[opcode, 1]
     if taken.flags & calls.SIGNALED == 0:
         options |= layout.UNSIGNALLED

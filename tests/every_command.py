@@ -306,4 +306,5 @@ RUNS = (
         heavy=True,
     ),
     Run("verbs run --timeline {out:v.json} --design {design} {verbs_program}", "its program runs"),
+    Run("verbs run --pcap {out:v.pcapng} --design {design} {verbs_program}", "its program runs"),
 )

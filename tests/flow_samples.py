@@ -29,6 +29,7 @@ COSTS = {
     "nic_memory_per_byte": 3_800,
     "firmware_start": 2_000_000,
     "firmware_finish": 1_500_000,
+    "firmware_accept": 700_000,
     "firmware_log": 2_000_000,
     "block_copy_per_byte": 10_000,
     "block_copy_contended_per_byte": 20_000,

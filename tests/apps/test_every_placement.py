@@ -95,6 +95,16 @@ def test_ffts_transposes_fetch_each_row_of_others_in_three_pages():
     assert 3 * (side - 128) <= fetched <= 3 * (side - 128) * 2
 
 
+def test_ffts_arrays_are_a_page_apart_and_rows_padded_by_a_line_that_makes_whole_pages_of_a_share():
+    """As the original allocates them; on pages of 4 KB, and of 32 bytes of a Pentium Pro's line."""
+    side, processes = 1024, 4
+    x, trans, roots = fft(side * side, processes).layout.arrays.values()
+
+    assert x.byte_count == side * (side + 2) * 16  # two elements, or two pages of 256 rows
+    assert x.byte_count % 4096 == 0
+    assert (trans.first, roots.first) == (x.byte_count + 4096, 2 * (x.byte_count + 4096))
+
+
 @pytest.mark.parametrize("placement", [Placement(1, 1), Placement(4, 2)])
 def test_a_transform_forth_and_back_fetches_each_page_twice(placement):
     """Of both matrices, as the UTLB paper's Table 3 has it: 43,132 lookups, two each, of 10,803."""

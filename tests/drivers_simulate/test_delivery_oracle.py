@@ -44,6 +44,7 @@ COSTS = {
     "nic_memory_per_byte": 3,
     "firmware_start": 1_511,
     "firmware_finish": 1_009,
+    "firmware_accept": 401,
     "firmware_log": 307,
     "block_copy_per_byte": 11,
     "block_copy_contended_per_byte": 13,
@@ -130,6 +131,18 @@ def test_cut_through_with_a_minpulse_of_the_payload_hides_no_more_than_the_contr
     on_link = parts("firmware_start", "link_start", link_per_byte=payload)
     to_host = parts("firmware_start", "pci_write_start", pci_write_per_byte=payload)
     assert latencies(got) == [to_nic + on_link + to_host + parts("firmware_finish", "pio_read")]
+
+
+def test_a_payload_waits_on_the_link_until_the_receiver_has_accepted_it():
+    accept = 10 * COSTS["link_start"]
+    got = run([(0, 1, 200, 1, 0)], Delivery(policy=STORE_AND_FORWARD), firmware_accept=accept)
+    to_nic = parts("send_call", "pio_write", "firmware_start", "pci_read_start")
+    to_nic += parts(pci_read_per_byte=200)
+    control = parts("firmware_start", "link_start", link_per_byte=128)
+    posted = parts("firmware_start") + accept  # netTx of the payload is begun meanwhile
+    to_host = parts("firmware_start", "pci_write_start", pci_write_per_byte=200)
+    want = to_nic + control + posted + parts(link_per_byte=200)
+    assert latencies(got) == [want + to_host + parts("firmware_finish", "pio_read")]
 
 
 @pytest.mark.parametrize("policy", [STORE_AND_FORWARD, CUT_THROUGH])

@@ -72,6 +72,10 @@ def needs(program):
         "qperf": "qperf",
         "ucx": "ucx-utils",
         "mpirun": "openmpi-bin",
+        "mpicc.mpich": "libmpich-dev",
+        "mpirun.mpich": "mpich",
+        "fi": "libfabric-bin",
+        "fio": "fio",
     }
     package = packages.get(program.split("_")[0], "rdmacm-utils")
     return pytest.mark.skipif(
@@ -129,6 +133,7 @@ class Queues:
         self.node = client.hello()["node"]
         _, self.pd, *_ = client.ask("ALLOC_PD")
         _, cq, _, *ring = client.ask("CREATE_CQ", 2 * depth, 0, 1)
+        self.cq = cq
         self.ended = Ring(client, *ring[:4])
         self.numbers, self.sends, self.receives = [], [], []
         for cookie in (1, 2):
@@ -161,10 +166,14 @@ class Queues:
             error, *_ = self.client.ask("MODIFY_QP", mine, sum(1 << bit for bit in bits), *words)
             assert error == 0, (state, error)
 
-    def register(self, size):
-        """Zeroed memory of this process, page by page its own, and its keys."""
+    def memory(self, size):
+        """Zeroed memory of this process, page by page its own, and where it is."""
         memory = mmap.mmap(-1, size)
-        address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        return memory, ctypes.addressof(ctypes.c_char.from_buffer(memory))
+
+    def register(self, size):
+        """The same, and its keys."""
+        memory, address = self.memory(size)
         error, _, lkey, rkey, *_ = self.client.ask("REG_MR", self.pd, address, size, address, 15)
         assert error == 0
         return memory, address, lkey, rkey

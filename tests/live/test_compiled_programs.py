@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -36,6 +38,21 @@ RUNGS = [
     "ib_send_lat -c UD -s 64",
     "ib_write_bw -c UC",
     "ib_send_bw -e -s 64",
+    "ib_send_bw -a",
+    "ib_send_bw -c UC -b",
+    "ib_send_bw -c XRC",
+    "ib_send_lat -c XRC -s 64",
+    "ib_write_bw -c XRC -q 2",
+    "ib_send_bw --use-srq -q 4",
+    "ib_send_bw -c UD -g -x 0 -s 1024",
+    "ib_send_bw -l 4 -r 64",
+    "ib_write_bw -b -q 4 --mr_per_qp -t 4 -Q 2",
+    "ib_write_lat -I 64 -s 32 -H",
+    "ib_write_bw -l 4 -m 1024 -F -x 0 --report_gbits --use_old_post_send",
+    "ib_read_bw -b -q 2 -o 4",
+    "ib_read_lat -e",
+    "ib_atomic_bw -A CMP_AND_SWAP -o 8",
+    "ib_atomic_lat -A FETCH_AND_ADD",
 ]
 
 
@@ -91,6 +108,27 @@ MANAGED = [
     ("ib_send_bw -R -s 64 -n 12 -p PORT", "ib_send_bw -R -s 64 -n 12 -p PORT 127.0.0.1"),
     ("rdma_xserver", "rdma_xclient -s 127.0.0.1"),
     ("qperf -lp PORT", "qperf 127.0.0.1 -lp PORT -cm 1 -t 1 rc_lat rc_rdma_write_lat quit"),
+    ("mckey -m 239.1.1.1 -C 3", "mckey -m 239.1.1.1 -s -C 3"),
+    ("rdma_xserver -c x", "rdma_xclient -c x -s 127.0.0.1"),
+    (
+        "qperf -lp PORT",
+        "qperf 127.0.0.1 -lp PORT -cm 1 -t 1 rc_bi_bw rc_rdma_read_bw rc_rdma_write_poll_lat quit",
+    ),
+    ("rping -s -q -C 3 -S 1000", "rping -c -q -a 127.0.0.1 -C 3 -S 1000 -V"),
+    ("ucmatose -c 4 -C 3 -m", "ucmatose -s 127.0.0.1 -c 4 -C 3 -m"),
+    ("udaddy -c 2 -C 3", "udaddy -s 127.0.0.1 -c 2 -C 3"),
+    *[
+        (f"{each} -R -n 12 -p PORT", f"{each} -R -n 12 -p PORT 127.0.0.1")
+        for each in ("ib_send_bw --use-srq", "ib_send_lat -c UD", "ib_write_bw -q 4", "ib_read_bw")
+    ],
+    *[
+        (
+            "fio --name=r --ioengine=rdma --port=7 --bs=4k --size=40k --rw=read --iodepth=16",
+            "fio --name=w --ioengine=rdma --hostname=127.0.0.1 --port=7 --bs=4k --size=40k "
+            f"--rw=write --verb={verb} --iodepth=4 --iodepth_batch_complete=1",
+        )
+        for verb in ("write", "read", "send")
+    ],
 ]
 
 
@@ -107,8 +145,7 @@ def test_ends_find_each_other_by_the_connection_manager(execute, first, peer):
     assert json.loads(ended.stdout)["statuses"] == [0, 0], ended.stderr
 
 
-# Datagrams between its ends go by the GID of IPv6: see docs/live.md.
-UCX = "env UCX_TLS=rc,self UCX_NET_DEVICES=nicscope0:1 UCX_IB_GID_INDEX=0"
+UCX = "env UCX_TLS=rc,self UCX_NET_DEVICES=nicscope0:1"  # not the memory that processes share
 
 
 @needs("ucx_info")
@@ -123,10 +160,23 @@ def test_ucx_finds_the_transports_of_the_device(execute):
 @pytest.mark.long
 @needs("ucx_perftest")
 @pytest.mark.parametrize(
-    ("kind", "size"), [("tag_lat", 64), ("tag_bw", 100_000), ("ucp_put_lat", 8), ("ucp_get", 4096)]
+    ("transport", "kind", "size"),
+    [
+        ("rc", "tag_lat", 64),
+        ("rc", "tag_bw", 100_000),
+        ("rc", "ucp_put_lat", 8),
+        ("rc", "ucp_get", 4096),
+        ("rc", "ucp_fadd", 8),
+        ("rc", "ucp_cswap", 8),
+        ("rc", "stream_bw", 1000),
+        ("rc", "ucp_am_bw", 1000),
+        ("ud", "tag_lat", 64),
+        ("ud", "tag_bw", 100_000),
+    ],
 )
-def test_ucx_exchanges_messages_over_rc_verbs(execute, kind, size):
+def test_ucx_exchanges_messages(execute, transport, kind, size):
     command = f"{UCX} ucx_perftest -t {kind} -n 10 -w 2 -s {size} -p {free_port()}"
+    command = command.replace("rc,", f"{transport},")
     ended = execute("--json", "--peer", f"{command} localhost", "--", *shlex.split(command))
 
     found = json.loads(ended.stdout)
@@ -136,21 +186,65 @@ def test_ucx_exchanges_messages_over_rc_verbs(execute, kind, size):
 
 @pytest.mark.long
 @needs("mpirun")
-def test_open_mpi_exchanges_messages_over_ucx(execute):
+@pytest.mark.parametrize(
+    ("name", "count", "said"),
+    [("pingpong", 2, "all bytes came back"), ("collectives", 4, "all is as it should be")],
+)
+def test_open_mpi_runs_over_ucx(execute, name, count, said):
     python = "/usr/bin/python3"
     asked = [python, "-c", "import mpi4py"]
     if subprocess.run(asked, capture_output=True, check=False).returncode:
         pytest.skip("needs a package: python3-mpi4py")
-    running = "mpirun --allow-run-as-root --oversubscribe -n 2 --mca pml ucx"
-    program = Path(__file__).with_name("mpi_pingpong.py")
+    running = f"mpirun --allow-run-as-root --oversubscribe -n {count} --mca pml ucx --mca osc ucx"
+    program = Path(__file__).with_name(f"mpi_{name}.py")
     ended = execute(
         "--json", "--", *shlex.split(f"{UCX} {running} env -u PYTHONPATH {python} {program}")
     )
 
-    assert ended.stderr.count("all bytes came back") == 2
+    assert ended.stderr.count(said) == count, ended.stderr
     found = json.loads(ended.stdout)
     assert found["statuses"] == [0]
     assert all(run["messages_out"] > 30 for run in found["runs"])
+
+
+@pytest.mark.long
+@needs("mpicc.mpich")
+@needs("mpirun.mpich")
+def test_mpich_runs_over_ucx(execute, tmp_path):
+    program, source = tmp_path / "ring", Path(__file__).with_name("mpi_ring.c")
+    subprocess.run(["mpicc.mpich", str(source), "-o", str(program)], check=True)
+    running = f"{UCX} MPIR_CVAR_NOLOCAL=1 mpirun.mpich -n 3 {program}"
+    ended = execute("--json", "--", *shlex.split(running))
+
+    assert ended.stderr.count("sum 3, 0 wrong") == 3, ended.stderr
+    assert all(run["messages_out"] > 30 for run in json.loads(ended.stdout)["runs"])
+
+
+def own_address():
+    """An address of this machine's that is not its loopback's: libfabric looks for one."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # which sends nothing
+        except OSError:
+            return None
+        return probe.getsockname()[0]
+
+
+@pytest.mark.long
+@needs("fi_pingpong")
+@pytest.mark.parametrize("kind", ["-p verbs -e msg", "-p 'verbs;ofi_rxm' -e rdm"])
+def test_libfabric_exchanges_messages_over_verbs(execute, kind):
+    address, port = own_address(), free_port()
+    if address is None:
+        pytest.skip("needs a network interface with an address, which libfabric looks for")
+    command = f"fi_pingpong {kind} -I 5"
+    ended = execute(
+        "--json", "--peer", f"{command} -P {port} {address}", "--",
+        *shlex.split(f"{command} -B {port}"),
+    )  # fmt: skip
+
+    assert json.loads(ended.stdout)["statuses"] == [0, 0], ended.stderr
+    assert len(re.findall(r"^1m +5 +=5 ", ended.stderr, re.MULTILINE)) == 2
 
 
 def test_nobody_listens_and_who_asks_is_refused(execute):

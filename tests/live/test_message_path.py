@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 
 import pytest
@@ -9,6 +10,7 @@ from live_clients import Queues
 
 from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.fabric import HEADER, addresses, header
+from nicscope.live import layout
 
 pytestmark = pytest.mark.compiled_too
 PAGE = 4096
@@ -178,7 +180,8 @@ def test_a_datagram_comes_with_the_header_of_its_two_addresses(client, is_v4):
     gid = addresses(queues.node)[is_v4]
     whole = memory[PAGE : PAGE + 16] + memory[PAGE + 100 : PAGE + 100 + HEADER - 16 + 6]
     assert whole == header(gid, gid, 6) + b"packet"
-    assert int(ended[1]["wc_flags"]) == calls.WITH_GRH
+    kind = layout.CONSTANTS["IPV4_BIT"] if is_v4 else 0
+    assert int(ended[1]["wc_flags"]) == calls.WITH_GRH | kind
     assert int(ended[1]["byte_len"]) == HEADER + 6
     assert int(ended[1]["src_qp"]) == queues.numbers[0]
 
@@ -212,3 +215,126 @@ def test_what_was_posted_before_a_reset_never_ends(queues):
     queues.connect(queues.numbers[1], queues.numbers[0], calls.RC)
 
     assert int(queues.ended.words["tail"][0]) == 0
+
+
+def write(queues, number, source, key, to, rkey, size=8):
+    """Post a write with a completion."""
+    queues.sends[0].put(
+        "send", [(source, size, key)], wr_id=number, opcode=calls.WR_WRITE,
+        send_flags=SIGNALED, remote=to, rkey=rkey,
+    )  # fmt: skip
+    queues.client.ring()
+
+
+def test_a_completion_queue_grows_with_what_waits_in_it(queues):
+    _, address, key, rkey = queues.register(PAGE)
+    for number in range(100):
+        write(queues, number, address, key, address + 64, rkey)
+        if number < 90:
+            assert int(queues.ended.wait()["wr_id"]) == number
+    while int(queues.ended.words["tail"][0]) < 100:
+        pass
+    assert queues.client.ask("RESIZE_CQ", queues.cq, 9)[0] == errno.EINVAL  # which holds 10
+
+    error, entries, number, *place = queues.client.ask("RESIZE_CQ", queues.cq, 3000)
+
+    assert (error, entries, number) == (0, 3000, queues.ended.number)
+    assert place[2] >= 3000
+    queues.ended.at, queues.ended.stride, queues.ended.slots = place[:3]
+    for number in range(100, 110):
+        write(queues, number, address, key, address + 64, rkey)
+    assert [int(queues.ended.wait()["wr_id"]) for _ in range(20)] == [*range(90, 110)]
+    error, entries, _, *same = queues.client.ask("RESIZE_CQ", queues.cq, 16)
+    assert (error, entries, same[:3]) == (0, 16, place[:3])
+
+
+TRANSLATION, DOMAIN, ACCESS = 1, 2, 4
+
+
+def test_a_region_is_registered_anew_elsewhere_under_its_keys(queues):
+    source, address, key, rkey = queues.register(PAGE)
+    source[:8] = b"a letter"
+    old, at, own, name = queues.register(2 * PAGE)
+    handle = own >> 8 & 0xFFFF
+    new, there = queues.memory(4 * PAGE)
+    rereg = "REREG_MR", handle, TRANSLATION, 0
+    assert queues.client.ask(*rereg, 1 << 40, PAGE)[0] == errno.EFAULT
+    write(queues, 1, address, key, at, name)
+    assert int(queues.ended.wait()["status"]) == calls.SUCCESS
+    assert old[:8] == b"a letter"
+
+    assert queues.client.ask(*rereg, there + 100, 3 * PAGE)[0] == 0
+
+    write(queues, 2, address, key, there + 2 * PAGE, name)
+    assert int(queues.ended.wait()["status"]) == calls.SUCCESS
+    assert new[2 * PAGE : 2 * PAGE + 8] == b"a letter"
+    write(queues, 3, address, key, at, name)  # where it was
+    assert int(queues.ended.wait()["status"]) == calls.REM_ACCESS_ERR
+    assert rkey != name
+
+
+def test_a_region_loses_the_rights_that_it_is_registered_anew_without(queues):
+    _, address, key, rkey = queues.register(PAGE)
+    handle = rkey >> 8 & 0xFFFF
+    assert queues.client.ask("REREG_MR", handle, ACCESS, 0, 0, 0, 2)[0] == errno.EINVAL
+    assert queues.client.ask("REREG_MR", handle, ACCESS, 0, 0, 0, calls.LOCAL_WRITE)[0] == 0
+
+    write(queues, 1, address, key, address + 64, rkey)
+
+    assert int(queues.ended.wait()["status"]) == calls.REM_ACCESS_ERR
+    assert queues.client.ask("REREG_MR", handle, DOMAIN, 4711)[0] == errno.EINVAL
+
+
+GROUP = int.from_bytes(b"\xff\x0e" + bytes(6), "little"), 7  # an address, as its two words
+
+
+def test_a_datagram_to_a_group_comes_once_to_each_member_and_ends_once(client):
+    queues = Queues(client, kind=UD)
+    memory, address, key, _ = queues.register(4 * PAGE)
+    memory[:6] = b"to all"
+    for place, number in enumerate(queues.numbers):
+        assert client.ask("ATTACH_MCAST", number, *GROUP)[0] == 0
+        assert client.ask("ATTACH_MCAST", number, *GROUP)[0] == 0  # which changes nothing
+        for turn in range(3):
+            at = address + (place + 1) * PAGE + 100 * turn
+            queues.receives[place].put("receive", [(at, 100, key)], wr_id=10 * place + turn)
+    post = {"opcode": calls.WR_SEND, "dgid_high": GROUP[0], "dgid_low": GROUP[1], "qkey": 0x11}
+    for number in (50, 51):
+        queues.sends[0].put(
+            "send", [(address, 6, key)], wr_id=number, send_flags=SIGNALED, qpn=0xFFFFFF, **post
+        )
+    client.ring()
+
+    ended = sorted(int(queues.ended.wait()["wr_id"]) for _ in range(6))
+    assert ended == [0, 1, 10, 11, 50, 51]
+    for place, turn in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        begin = (place + 1) * PAGE + 100 * turn + HEADER
+        assert memory[begin : begin + 6] == b"to all"
+
+    assert client.ask("DETACH_MCAST", queues.numbers[1], *GROUP)[0] == 0
+    assert client.ask("DETACH_MCAST", queues.numbers[1], *GROUP)[0] == errno.EINVAL
+    queues.sends[0].put(
+        "send", [(address, 6, key)], wr_id=52, send_flags=SIGNALED, qpn=0xFFFFFF, **post
+    )
+    client.ring()
+    assert sorted(int(queues.ended.wait()["wr_id"]) for _ in range(2)) == [2, 52]
+
+
+def test_only_datagrams_have_groups_and_only_group_addresses_are_joined(client):
+    queues = Queues(client, kind=UD)
+    assert client.ask("ATTACH_MCAST", queues.numbers[0], *queues.gid(1))[0] == errno.EINVAL
+    assert client.ask("ATTACH_MCAST", 4711, *GROUP)[0] == errno.EINVAL
+    # A queue pair that has gone is in no group.
+    assert client.ask("ATTACH_MCAST", queues.numbers[1], *GROUP)[0] == 0
+    assert client.ask("DESTROY_QP", queues.numbers[1])[0] == 0
+    _, address, key, _ = queues.register(PAGE)
+    queues.sends[0].put(
+        "send", [(address, 6, key)], wr_id=1, send_flags=SIGNALED, opcode=calls.WR_SEND,
+        qpn=0xFFFFFF, qkey=0x11, dgid_high=GROUP[0], dgid_low=GROUP[1],
+    )  # fmt: skip
+    client.ring()
+    assert int(queues.ended.wait()["status"]) == calls.SUCCESS
+
+
+def test_a_connection_has_no_group(queues):
+    assert queues.client.ask("ATTACH_MCAST", queues.numbers[0], *GROUP)[0] == errno.EINVAL

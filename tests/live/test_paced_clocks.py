@@ -6,6 +6,7 @@ import ctypes
 import os
 import platform
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -206,3 +207,45 @@ def test_all_that_was_before_a_programs_own_time_has_happened_when_it_posts(monk
 
     assert left == [60_000, 70_000, 80_000, 90_000]
     assert tally.now == 55_000
+
+
+@pytest.fixture
+def waits(libraries, tmp_path):
+    """Runs a program that waits, while virtual time passes half as fast as real time."""
+    program = tmp_path / "waits"
+    source = str(Path(__file__).with_name("waits.c"))
+    subprocess.run([compiler(), "-O1", "-Wall", source, "-o", str(program)], check=True)
+    path = tmp_path / "pace"
+    record = _new_pace(path)[: layout.DTYPES["pace"].itemsize].view(layout.DTYPES["pace"])
+    record["khz"], record["now"] = KHZ, 5 * 10**9
+    environment = {"LD_PRELOAD": str(libraries / PACE), "NICSCOPE_PACE": str(path)}
+
+    def run(*words):
+        begun = time.monotonic_ns()
+        with subprocess.Popen(
+            [str(program), *words], env=environment, stdout=subprocess.PIPE, text=True
+        ) as running:
+            while running.poll() is None and time.monotonic_ns() < begun + 30 * 10**9:
+                record["now"] = 5 * 10**9 + (time.monotonic_ns() - begun) // 2
+                time.sleep(0.001)
+            running.kill()
+            return running.stdout.read(), running.returncode
+
+    return run
+
+
+@pytest.mark.parametrize("name", ["cond", "clock", "sem", "sleep", "timer"])
+def test_a_wait_until_a_time_ends_when_the_programs_own_clock_shows_it(waits, name):
+    said, status = waits(name)
+
+    assert status == 0
+    waited = int(said.removesuffix(" ms\n"))
+    # A timer fires once, after as much real time; a wait is told apart from one of no time.
+    assert (80 if name == "timer" else 200) <= waited < 2000
+
+
+def test_a_program_that_blocks_signals_and_handles_faults_still_reads_the_counter(waits):
+    said, status = waits()
+
+    assert said == "1 fault, its own handler, counter went on\n"
+    assert status == -signal.SIGSEGV  # the last one, which nobody handles

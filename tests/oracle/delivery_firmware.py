@@ -114,6 +114,8 @@ class Firmware:
         logged = task in (POST_CONTROL, POST_PAYLOAD, TO_HOST, TO_NET)
         if self.delivery.logging and (logged or (task == FROM_HOST and half.message.payload)):
             cost += node.costs["firmware_log"]
+        if task == POST_PAYLOAD:
+            cost += node.costs["firmware_accept"]
         node.processor = Action(task, self.now, self.now + cost, half)
         node.last_task = task
 

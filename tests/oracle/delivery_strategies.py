@@ -22,6 +22,7 @@ STARTS = (
     "switch_hop",
     "firmware_start",
     "firmware_finish",
+    "firmware_accept",
     "firmware_log",
 )
 PCI_RATES = (
@@ -48,6 +49,7 @@ PLAUSIBLE = {
     "nic_memory_per_byte": 3_788,
     "firmware_start": 1_500_000,
     "firmware_finish": 1_000_000,
+    "firmware_accept": 800_000,
     "firmware_log": 700_000,
     "block_copy_per_byte": 20_000,
     "block_copy_contended_per_byte": 30_000,

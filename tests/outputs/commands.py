@@ -49,7 +49,8 @@ CASES = _different(
     for name in names.split("|")
 )
 FILES = [case for case in CASES if not case.is_folder]
-BY_NAME = [case for case in FILES if case.parameter != "timeline"]  # whose format is told by it
+# Whose format is told by it.
+BY_NAME = [case for case in FILES if case.parameter not in ("timeline", "pcap")]
 # Whose files are in a folder of their own, or a new one.
 NEW_FOLDERS = [case for case in CASES if case.command == "trace split"]
 FOLDERS = [case for case in CASES if case.is_folder and case not in NEW_FOLDERS]
@@ -81,7 +82,7 @@ def spread(pairs: Iterable[tuple[Case, Any]]) -> list[tuple[Case, Any]]:
 
 
 # What is written, where the command is made of a function, which takes paths as text too.
-AS_TEXT = {"out", "timeline"}
+AS_TEXT = {"out", "timeline", "pcap"}
 
 
 def written_paths() -> set[tuple[str, str]]:

@@ -30,6 +30,7 @@ BEGINNINGS = {
     "csv.zst": b"\x28\xb5\x2f\xfd",
     "bin": bytes(4),  # seconds since the first request
     "bin.gz": b"\x1f\x8b",
+    "pcapng": b"\x0a\x0d\x0d\x0a",
     "json": b'{"traceEvents": [',
 }
 

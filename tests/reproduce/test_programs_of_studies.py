@@ -10,6 +10,7 @@ from program_samples import TINY, have_tiny
 
 from nicscope.cli.app import main
 from nicscope.errors import StudyError
+from nicscope.studies.applications import APPLICATIONS, made
 from nicscope.studies.reproduce import verdict
 from nicscope.studies.reproduce.harness import load_papers, plan, reproduce, study
 from nicscope.studies.reproduce.traced import measuring, programs
@@ -60,6 +61,20 @@ def test_utlbs_programs_at_the_papers_sizes_are_those_of_table_3():
     assert [(one.label, one.size(PAPER)) for one in programs] == list(
         zip(printed["app"], sizes, strict=True)
     )
+
+
+@pytest.mark.parametrize(
+    ("size", "processes", "block"), [("64", 16, 4), ("64", 8, 16), ("32", 16, 16)]
+)
+def test_what_is_so_on_the_papers_processes_is_so_of_its_size_on_as_many_alone(
+    size, processes, block, monkeypatch
+):
+    lu = APPLICATIONS["lu"]._replace(paper="64", as_placed={"block": 4})
+    monkeypatch.setitem(APPLICATIONS, "lu", lu)
+
+    _, program, _ = made("lu", size, processes, 0)
+
+    assert program.layout.arrays["matrix"].row_elements == block**2
 
 
 def test_a_program_that_was_run_is_not_run_again_and_its_trace_is_the_same(kept, begun):

@@ -13,8 +13,10 @@ from nicscope.cli import live
 from nicscope.cli.answer import add_commands, answer
 from nicscope.cli.arguments import beside_timeline, output_path, report_omitted
 from nicscope.cli.usage import Commands
+from nicscope.errors import printable
 from nicscope.library.measurements import verbs_bandwidth, verbs_latency
 from nicscope.library.simulate import run_verbs
+from nicscope.outputs import check_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,8 +81,14 @@ def _answer_programs(
             'each with it, as in --node 1 "client.py 10.0.0.1"'
         )
     given["nodes"] = nodes_of(node) if node else None
-    timeline = given["timeline"] and output_path(given["timeline"])
-    given["timeline"] = timeline
+    timeline, pcap = (each and output_path(each) for each in (given["timeline"], given["pcap"]))
+    given["timeline"], given["pcap"] = timeline, pcap
+    if (
+        timeline
+        and pcap
+        and all(check_output(each).is_standard_output() for each in (timeline, pcap))
+    ):
+        raise typer.BadParameter(f"{pcap}: the timeline goes there; name a file for --pcap")
     # What the program prints is its own; with --json the standard output is one object.
     aside: Any = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
 
@@ -89,10 +97,12 @@ def _answer_programs(
             shown = found()
         if timeline is not None and shown.found.seen is not None:
             report_omitted(shown.found.seen, timeline)
+        if pcap is not None:
+            print(f"nicscope: {printable(str(pcap))}: {shown.found.captured}", file=sys.stderr)
         return shown
 
-    with beside_timeline(timeline, as_json):
-        also = [] if timeline is None else [timeline]
+    with beside_timeline(timeline, as_json), beside_timeline(pcap, as_json):
+        also = [each for each in (timeline, pcap) if each is not None]
         shown = answer(measured, out, as_json, explain, also)
     if any(each.status for each in shown.found.runs):
         raise typer.Exit(1)

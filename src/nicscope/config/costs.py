@@ -503,6 +503,7 @@ COSTS: dict[str, CostName] = {
     # delivery in virtual time: the NIC's processor
     "firmware_start": CostName("start a transfer or take a message", "action"),
     "firmware_finish": CostName("hand a buffer back, or a message to the host", "action"),
+    "firmware_accept": CostName("post the receive of a payload, beside that", "payload"),
     "firmware_log": CostName("log a transfer, while logging is on", "transfer"),
 }
 

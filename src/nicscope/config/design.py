@@ -79,7 +79,8 @@ CONTROL_BYTES = 128  # Trapeze, 2.1: a control message, always sent whole
 # whose bytes section 3.4 prints are all whole words of 4, and four of them no whole words of 8.
 PAYLOAD_ALIGNMENT = 4  # bytes
 
-# A platform on which delivery can be simulated states all of these; what does not apply is 0.
+# A platform on which delivery can be simulated states all of these but those of ``MAY_BE_PART``;
+# what does not apply is 0.
 DELIVERY_COSTS = (
     "send_call",
     "pio_write",
@@ -97,12 +98,15 @@ DELIVERY_COSTS = (
     "nic_memory_per_byte",
     "firmware_start",
     "firmware_finish",
+    "firmware_accept",
     "firmware_log",
     "block_copy_per_byte",
     "block_copy_contended_per_byte",
 )
 # Words of ``[machine]`` of a link of cells; on others, which state neither, a packet goes whole.
 CELL_WORDS = ("cell_bytes", "trailer_bytes")
+# Where it is not stated, it is part of ``firmware_start``.
+MAY_BE_PART = ("firmware_accept",)
 # What the firmware does for each transfer; a platform may price it as a whole (send_queue) instead.
 FIRMWARE_COSTS = ("firmware_start", "firmware_finish")
 # A control message in bursts; stated where the bridge can.

@@ -33,6 +33,7 @@ from nicscope.config.design import (
     CONTROL_BYTES,
     DELIVERY_COSTS,
     FIRMWARE_COSTS,
+    MAY_BE_PART,
     Scheme,
     ServedBy,
 )
@@ -409,8 +410,8 @@ CHANGEABLE = (NI, HOST, "nic_memory_bytes")
 BY_NI = (
     "ni_check", "ni_further_way", "ni_handle", "ni_table_read", "ni_hit_send", "ni_hit_receive",
     "ni_hit_pretranslate", "ni_miss", "send_queue", "receive_queue", "firmware_start",
-    "firmware_finish", "firmware_log", "dma_init", "dma_interrupt", "pci_read_start",
-    "pci_write_start", "link_start",
+    "firmware_finish", "firmware_accept", "firmware_log", "dma_init", "dma_interrupt",
+    "pci_read_start", "pci_write_start", "link_start",
 )  # fmt: skip
 BY_HOST = (
     "user_check", "user_tree", "request_check_min", "request_check_max", "user_pin", "user_unpin",
@@ -818,8 +819,10 @@ def delivery_costs(platform: Platform) -> dict[str, int]:
     return costs
 
 
-def _states_delivery(platform: Platform) -> bool:
-    return {*DELIVERY_COSTS} <= {*platform.costs, *platform.not_applicable}
+def _absent(platform: Platform) -> list[str]:
+    """The costs of delivery that ``platform`` would have to state for one, and does not."""
+    stated = {*platform.costs, *platform.not_applicable, *MAY_BE_PART}
+    return [name for name in DELIVERY_COSTS if name not in stated]
 
 
 def transfer_costs(platform: Platform) -> dict[str, int]:
@@ -828,10 +831,9 @@ def transfer_costs(platform: Platform) -> dict[str, int]:
     With them ``CELL_WORDS``, in bytes.  What does not apply is 0.  Errors: ``PlatformError`` naming
     the costs that the platform does not state, or what makes no cells.
     """
-    if not _states_delivery(platform):
-        stated = {*platform.costs, *platform.not_applicable}
-        absent = [name for name in DELIVERY_COSTS if name not in stated]
-        able = [name for name in platform_names() if _states_delivery(load_platform(name))]
+    absent = _absent(platform)
+    if absent:
+        able = [name for name in platform_names() if not _absent(load_platform(name))]
         more = f" and {len(absent) - 4} more" if len(absent) > 4 else ""
         raise PlatformError(
             f"platform {platform.name!r} states no {', '.join(absent[:4])}{more}, so delivery "

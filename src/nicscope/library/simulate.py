@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -21,7 +22,7 @@ from nicscope.library.command import (
 )
 from nicscope.library.progress import progress
 from nicscope.library.traces import open_file, trace_path, words_of
-from nicscope.outputs import check_output
+from nicscope.outputs import check_output, whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -168,6 +169,7 @@ def _share(help: str) -> Option:  # noqa: A002 - what it is everywhere here
     "nicscope verbs run --design utlb --design mini ring.py --size 4096",
     "nicscope verbs run --loss 0.01 --seed 3 tests/run_tests.py -v -k test_mr",
     "nicscope verbs run --timeline pingpong.html pingpong.py",
+    "nicscope verbs run --pcap pingpong.pcapng pingpong.py",
     'nicscope verbs run --node 0 server.py --node 1 "client.py 10.0.0.1"',
     'nicscope verbs run --delay 40ms --node 0 server.py --node 1 "client.py 10.0.0.1"',
     words="verbs run",
@@ -227,6 +229,14 @@ def run_verbs(
     ] = None,
     delay: Delay = None,
     timeline: Timeline = None,
+    pcap: Annotated[
+        str | Path | None,
+        Option(
+            "FILE",
+            "RoCE v2 frames that leave the NICs of a design, at their virtual times, as pcapng for "
+            "Wireshark; - for standard output.",
+        ),
+    ] = None,
     assignments: Assignments = None,
     **_settings: One,
 ) -> ShownVerbs:
@@ -238,9 +248,19 @@ def run_verbs(
     programs, each with a device of its own: node 0 is 10.0.0.1, node 1 is 10.0.0.2, and TCP between
     them works.
     """
+    from msgspec.structs import replace
+
+    from nicscope.interfaces.verbs_device.capture import Capture
     from nicscope.reports.verbs import ShownVerbs
     from nicscope.studies.timeline import MOST_RECORDS, write_timeline
-    from nicscope.studies.verbs_programs import CROSSBAR, Wanted, run_programs, with_all_set
+    from nicscope.studies.verbs_programs import (
+        CROSSBAR,
+        Wanted,
+        programs_of,
+        run_on_nodes,
+        run_programs,
+        with_all_set,
+    )
 
     if timeline is not None:
         check_output(timeline)
@@ -267,15 +287,17 @@ def run_verbs(
         raise StudyError(
             f"--delay {delay}: it is between nodes; give the program of each (--node 0 ...)"
         )
-    if nodes is not None:
-        from nicscope.studies.verbs_programs import programs_of, run_on_nodes
-
-        programs = programs_of(nodes)
-        with progress("running", "", always_say=True):
-            found = run_on_nodes(programs, wanted)
-    else:
-        with progress("running", "", always_say=True):
-            found = run_programs(Path(program), arguments, wanted)
+    if pcap is not None and len(wanted.designs) != 1:
+        raise StudyError(f"--pcap {pcap}: {len(wanted.designs)} designs; capture one at a time")
+    with contextlib.ExitStack() as ending:
+        capture = None if pcap is None else Capture(ending.enter_context(whole_file(pcap)))
+        ending.enter_context(progress("running", "", always_say=True))
+        if nodes is not None:
+            found = run_on_nodes(programs_of(nodes), wanted, capture)
+        else:
+            found = run_programs(Path(program), arguments, wanted, capture)
+    if capture is not None:
+        found = replace(found, captured=capture.summary())
     if timeline is not None and found.seen is not None:
         write_timeline(found.seen, Path(timeline), ("verbs", "run"))
     return ShownVerbs(found)

@@ -11,9 +11,10 @@ enum {
 	RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ADDR_ERROR, RDMA_CM_EVENT_ROUTE_RESOLVED,
 	RDMA_CM_EVENT_ROUTE_ERROR, RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_CONNECT_RESPONSE,
 	RDMA_CM_EVENT_CONNECT_ERROR, RDMA_CM_EVENT_UNREACHABLE, RDMA_CM_EVENT_REJECTED,
-	RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_DISCONNECTED
+	RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_MULTICAST_JOIN = 12
 };
-enum { RDMA_PS_TCP = 0x106, RDMA_PS_UDP = 0x111, RDMA_UDP_QKEY = 0x01234567, RAI_PASSIVE = 1 };
+enum { RDMA_PS_TCP = 0x106, RDMA_PS_UDP = 0x111, RDMA_PS_IB = 0x13f, RDMA_UDP_QKEY = 0x01234567 };
+enum { RAI_PASSIVE = 1, RAI_NUMERICHOST = 2, RAI_FAMILY = 8 };
 
 struct rdma_addr {
 	union { struct sockaddr src_addr; struct sockaddr_in src_sin; struct sockaddr_in6 src_sin6; struct sockaddr_storage src_storage; };
@@ -47,6 +48,8 @@ struct rdma_conn_param {
 	uint8_t private_data_len, responder_resources, initiator_depth, flow_control, retry_count, rnr_retry_count, srq;
 	uint32_t qp_num;
 };
+
+struct rdma_cm_join_mc_attr_ex { uint32_t comp_mask, join_flags; struct sockaddr *addr; };
 
 struct rdma_ud_param {
 	const void *private_data;

@@ -17,16 +17,19 @@
 /* Verbs that this library calls. */
 struct ibv_context *ibv_open_device(struct ibv_device *);
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *);
-struct ibv_qp *ibv_create_qp(struct ibv_pd *, struct ibv_qp_init_attr *);
 int ibv_modify_qp(struct ibv_qp *, struct ibv_qp_attr *, int);
 int ibv_destroy_qp(struct ibv_qp *);
+int ibv_destroy_srq(struct ibv_srq *);
+int ibv_attach_mcast(struct ibv_qp *, const union ibv_gid *, uint16_t);
+int ibv_detach_mcast(struct ibv_qp *, const union ibv_gid *, uint16_t);
 int ibv_query_gid(struct ibv_context *, uint8_t, int, union ibv_gid *);
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *);
 int ibv_destroy_comp_channel(struct ibv_comp_channel *);
 struct ibv_cq *ibv_create_cq(struct ibv_context *, int, void *, struct ibv_comp_channel *, int);
 int ibv_destroy_cq(struct ibv_cq *);
 
-enum { QPT_RC = 2, QPT_UD = 4, PORT = 1, GID_INDEX = 1, MTU = 5, ACK_TIMEOUT = 18, MOST_PRIVATE = 8 * 32 };
+enum { QPT_RC = 2, QPT_UD = 4, QPT_XRC_RECV = 10 };
+enum { PORT = 1, GID_INDEX = 1, MTU = 5, ACK_TIMEOUT = 18, MOST_PRIVATE = 8 * 32 };
 enum { INIT = 1, RTR = 2, RTS = 3, ERR = 6, PATH = 3, ALL_ACCESS = 15 };
 
 struct channel { struct rdma_event_channel base; uint64_t handle; };
@@ -48,6 +51,7 @@ struct event { struct rdma_cm_event base; uint8_t private[MOST_PRIVATE]; };
 
 static struct ibv_context *the_context;
 static struct ibv_pd *the_domain;
+static struct ibv_xrcd *the_xrc_domain;
 static pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int wrong(int number)
@@ -65,6 +69,11 @@ static struct ibv_context *context(void)
 	}
 	pthread_mutex_unlock(&context_lock);
 	return the_context;
+}
+
+static struct verbs_context *verbs_of(struct ibv_context *verbs)
+{
+	return (struct verbs_context *)((uint8_t *)verbs - offsetof(struct verbs_context, context));
 }
 
 static struct end *end_of(struct rdma_cm_id *id) { return (struct end *)id; }
@@ -154,7 +163,7 @@ static struct end *new_end(struct rdma_event_channel *channel, void *program, in
 
 EXPORT int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *program, int ps)
 {
-	if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP)
+	if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP && ps != RDMA_PS_IB)
 		return wrong(EOPNOTSUPP);
 	int is_synchronous = !channel;
 	if (is_synchronous && !(channel = rdma_create_event_channel()))
@@ -175,18 +184,26 @@ EXPORT int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id 
 	return 0;
 }
 
+static void destroy_cqs(struct rdma_cm_id *id)
+{
+	if (!end_of(id)->owns_cqs)
+		return;
+	ibv_destroy_cq(id->send_cq);
+	ibv_destroy_cq(id->recv_cq);
+	ibv_destroy_comp_channel(id->send_cq_channel);
+	ibv_destroy_comp_channel(id->recv_cq_channel);
+	id->send_cq = id->recv_cq = NULL;
+	id->send_cq_channel = id->recv_cq_channel = NULL;
+	end_of(id)->owns_cqs = 0;
+}
+
 EXPORT void rdma_destroy_qp(struct rdma_cm_id *id)
 {
 	if (id->qp)
 		ibv_destroy_qp(id->qp);
 	id->qp = NULL;
-	if (end_of(id)->owns_cqs) {
-		ibv_destroy_cq(id->send_cq);
-		ibv_destroy_cq(id->recv_cq);
-		ibv_destroy_comp_channel(id->send_cq_channel);
-		ibv_destroy_comp_channel(id->recv_cq_channel);
-		end_of(id)->owns_cqs = 0;
-	}
+	if (!id->srq)
+		destroy_cqs(id);
 }
 
 EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)
@@ -365,28 +382,103 @@ static int create_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr *attr)
 	return id->send_cq && id->recv_cq ? 0 : ENOMEM;
 }
 
-EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+/* What ends share whose programs bring none of their own; NULL, with errno, if there is no more. */
+static struct ibv_pd *domain_of(struct rdma_cm_id *id)
 {
-	struct ibv_qp_init_attr wanted = *attr;
-	if (!id->verbs || id->qp)
-		return wrong(EINVAL);
 	pthread_mutex_lock(&context_lock);
-	if (!pd && !the_domain)
+	if (!the_domain)
 		the_domain = ibv_alloc_pd(id->verbs);
 	pthread_mutex_unlock(&context_lock);
-	pd = pd ? pd : the_domain;
-	if (!wanted.send_cq && !wanted.recv_cq) {
-		int failed = create_cqs(id, attr);
+	return the_domain;
+}
+
+static struct ibv_xrcd *xrc_domain_of(struct rdma_cm_id *id)
+{
+	struct ibv_xrcd_init_attr attr = {.comp_mask = 3, .fd = -1, .oflags = O_CREAT};
+	pthread_mutex_lock(&context_lock);
+	if (!the_xrc_domain)
+		the_xrc_domain = verbs_of(id->verbs)->open_xrcd(id->verbs, &attr);
+	pthread_mutex_unlock(&context_lock);
+	return the_xrc_domain;
+}
+
+EXPORT int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
+{
+	enum { TYPE = 1, PD = 2, XRCD = 4, CQ = 8, XRC = 1 };
+	struct ibv_qp_init_attr depths = {.cap = {.max_recv_wr = attr->attr.max_wr}};
+	int is_xrc = attr->comp_mask & TYPE && attr->srq_type == XRC;
+	if (!id->verbs || id->srq)
+		return wrong(EINVAL);
+	if (!(attr->comp_mask & PD) && !(attr->pd = domain_of(id)))
+		return -1;
+	attr->comp_mask |= PD;
+	if (is_xrc && !(attr->comp_mask & XRCD) && !(attr->xrcd = xrc_domain_of(id)))
+		return -1;
+	if (is_xrc && !(attr->comp_mask & CQ)) {
+		int failed = create_cqs(id, &depths);
+		if (failed)
+			return wrong(failed);
+		attr->cq = id->recv_cq;
+	}
+	attr->comp_mask |= is_xrc ? XRCD | CQ : 0;
+	struct ibv_srq *srq = verbs_of(id->verbs)->create_srq_ex(id->verbs, attr);
+	if (!srq)
+		return -1;
+	id->srq = srq;
+	id->pd = id->pd ? id->pd : attr->pd;
+	return 0;
+}
+
+EXPORT int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct ibv_srq_init_attr_ex wide = {.srq_context = attr->srq_context, .attr = attr->attr,
+		.comp_mask = pd ? 3 : 1, .srq_type = id->qp_type == QPT_XRC_RECV, .pd = pd};
+	int failed = rdma_create_srq_ex(id, &wide);
+	attr->attr = wide.attr;
+	return failed;
+}
+
+EXPORT void rdma_destroy_srq(struct rdma_cm_id *id)
+{
+	if (id->srq)
+		ibv_destroy_srq(id->srq);
+	id->srq = NULL;
+	if (!id->qp)
+		destroy_cqs(id);
+}
+
+EXPORT int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	enum { PD = 1, XRCD = 2 };
+	struct ibv_qp_init_attr_ex wanted = *attr;
+	struct ibv_qp_init_attr depths = {.cap = attr->cap};
+	int takes = attr->qp_type == QPT_XRC_RECV;
+	if (!id->verbs || id->qp)
+		return wrong(EINVAL);
+	if (!takes && !(attr->comp_mask & PD)) {
+		wanted.pd = id->pd ? id->pd : domain_of(id);
+		wanted.comp_mask |= PD;
+	}
+	if (takes && !(attr->comp_mask & XRCD)) {
+		wanted.xrcd = xrc_domain_of(id);
+		wanted.comp_mask |= XRCD;
+	}
+	if ((!takes && !wanted.pd) || (takes && !wanted.xrcd))
+		return -1;
+	if (!wanted.srq && !takes)
+		wanted.srq = id->srq;
+	if (!takes && !wanted.send_cq && !wanted.recv_cq) {
+		int failed = id->recv_cq ? 0 : create_cqs(id, &depths);
 		if (failed)
 			return wrong(failed);
 		wanted.send_cq = id->send_cq;
 		wanted.recv_cq = id->recv_cq;
 	}
-	struct ibv_qp *qp = pd ? ibv_create_qp(pd, &wanted) : NULL;
+	struct ibv_qp *qp = verbs_of(id->verbs)->create_qp_ex(id->verbs, &wanted);
 	if (!qp)
 		return -1;
 	id->qp = qp;
-	id->pd = pd;
+	id->pd = wanted.pd ? wanted.pd : id->pd;
 	id->qp_type = attr->qp_type;
 	attr->cap = wanted.cap;
 	int failed = move_to(end_of(id), INIT);
@@ -399,14 +491,13 @@ EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_q
 	return wrong(failed);
 }
 
-EXPORT int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *wide)
+EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	struct ibv_qp_init_attr attr = {wide->qp_context, wide->send_cq, wide->recv_cq, wide->srq, wide->cap,
-		wide->qp_type, wide->sq_sig_all};
-	if (wide->comp_mask & ~1u)
-		return wrong(EOPNOTSUPP);
-	int failed = rdma_create_qp(id, wide->comp_mask & 1 ? wide->pd : NULL, &attr);
-	wide->cap = attr.cap;
+	struct ibv_qp_init_attr_ex wide = {.qp_context = attr->qp_context, .send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq, .srq = attr->srq, .cap = attr->cap, .qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all, .comp_mask = pd != NULL, .pd = pd};
+	int failed = rdma_create_qp_ex(id, &wide);
+	attr->cap = wide.cap;
 	return failed;
 }
 
@@ -522,6 +613,7 @@ static struct end *accepted_end(struct end *listener, const struct live_cm_event
 	struct live_answer a;
 	if (!end)
 		return NULL;
+	end->id.qp_type = listener->id.qp_type;
 	end->handle = from->handle;
 	end->peer_psn = from->psn;
 	end->peer_qpn = from->qp_num;
@@ -598,6 +690,9 @@ EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_
 		}
 		event->base.listen_id = &end->id;
 		event->base.id = &accepted->id;
+	} else if (from.type == RDMA_CM_EVENT_MULTICAST_JOIN) {
+		memcpy(event->base.param.ud.ah_attr.grh.dgid.raw, &from.private0, 16);
+		event->base.param.ud.private_data = (const void *)(uintptr_t)from.private2;
 	} else if (from.type == RDMA_CM_EVENT_CONNECT_RESPONSE) {
 		respond(end, &event->base, &from);
 	} else if (from.type == RDMA_CM_EVENT_DISCONNECTED && end->id.qp && end->id.qp_type != QPT_UD) {
@@ -626,14 +721,30 @@ static int is_done(struct end *end, int type)
 	return wrong(event->event == RDMA_CM_EVENT_REJECTED ? ECONNREFUSED : EIO);
 }
 
+/* Without a channel an end gets one of its own, and waits for what it begins. */
 EXPORT int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 {
-	struct live_question q = {.word = {[1] = channel ? ((struct channel *)channel)->handle : 0}};
+	struct end *end = end_of(id);
+	struct rdma_event_channel *before = end->is_synchronous ? id->channel : NULL;
+	int is_synchronous = !channel;
+	if (is_synchronous && !(channel = rdma_create_event_channel()))
+		return -1;
+	struct live_question q = {.word = {[1] = ((struct channel *)channel)->handle}};
 	struct live_answer a;
-	int failed = channel ? ask(end_of(id), LIVE_OP_CM_MOVE, &q, &a) : EOPNOTSUPP;
-	if (!failed)
-		id->channel = channel;
-	return wrong(failed);
+	int failed = ask(end, LIVE_OP_CM_MOVE, &q, &a);
+	if (failed) {
+		if (is_synchronous)
+			rdma_destroy_event_channel(channel);
+		return wrong(failed);
+	}
+	if (id->event)
+		rdma_ack_cm_event(id->event);
+	id->event = NULL;
+	if (before)
+		rdma_destroy_event_channel(before);
+	id->channel = channel;
+	end->is_synchronous = is_synchronous;
+	return 0;
 }
 
 EXPORT int rdma_get_request(struct rdma_cm_id *listener, struct rdma_cm_id **id)
@@ -647,9 +758,7 @@ EXPORT int rdma_get_request(struct rdma_cm_id *listener, struct rdma_cm_id **id)
 		return wrong(EINVAL);
 	}
 	made = end_of(event->id);
-	struct rdma_event_channel *own = rdma_create_event_channel();
-	int failed = own ? rdma_migrate_id(&made->id, own) : -1;
-	made->is_synchronous = 1;
+	int failed = rdma_migrate_id(&made->id, NULL);
 	if (!failed && end->has_wanted)
 		failed = rdma_create_qp(&made->id, listener->pd, &end->wanted);
 	rdma_ack_cm_event(event);
@@ -663,6 +772,7 @@ EXPORT int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *from, st
 	if (rdma_create_id(NULL, id, NULL, from->ai_port_space))
 		return -1;
 	int failed;
+	(*id)->qp_type = from->ai_qp_type;
 	if (attr)
 		attr->qp_type = from->ai_qp_type;
 	if (from->ai_flags & RAI_PASSIVE) {
@@ -685,7 +795,52 @@ EXPORT int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *from, st
 EXPORT void rdma_destroy_ep(struct rdma_cm_id *id)
 {
 	rdma_destroy_qp(id);
+	rdma_destroy_srq(id);
 	rdma_destroy_id(id);
+}
+
+/* ---- Multicast: an address is a group's, whose member the end's queue pair becomes ---- */
+
+static void group_of(union ibv_gid *gid, const struct sockaddr *at)
+{
+	memset(gid, 0, sizeof *gid);
+	if (at->sa_family == AF_INET6) {
+		memcpy(gid->raw, &((const struct sockaddr_in6 *)at)->sin6_addr, sizeof gid->raw);
+		return;
+	}
+	gid->raw[10] = gid->raw[11] = 0xff;
+	memcpy(gid->raw + 12, &((const struct sockaddr_in *)at)->sin_addr, 4);
+}
+
+EXPORT int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *at, void *program)
+{
+	struct channel *channel = (struct channel *)id->channel;
+	struct live_cm_event event = {.cookie = (uintptr_t)end_of(id), .handle = end_of(id)->handle,
+		.type = RDMA_CM_EVENT_MULTICAST_JOIN, .qp_num = 0xffffff, .qkey = RDMA_UDP_QKEY};
+	union ibv_gid gid;
+	group_of(&gid, at);
+	int failed = id->qp ? ibv_attach_mcast(id->qp, &gid, 0) : 0;
+	if (failed)
+		return wrong(failed);
+	memcpy(&event.private0, gid.raw, sizeof gid.raw);
+	event.private2 = (uintptr_t)program;
+	if (write(channel->write, &event, sizeof event) != (ssize_t)sizeof event)
+		return -1;
+	return is_done(end_of(id), RDMA_CM_EVENT_MULTICAST_JOIN);
+}
+
+EXPORT int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr, void *program)
+{
+	if (!(attr->comp_mask & 1) || attr->comp_mask & ~3u)
+		return wrong(EINVAL);
+	return rdma_join_multicast(id, attr->addr, program);
+}
+
+EXPORT int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *at)
+{
+	union ibv_gid gid;
+	group_of(&gid, at);
+	return wrong(id->qp ? ibv_detach_mcast(id->qp, &gid, 0) : 0);
 }
 
 /* ---- Addresses and options ---- */
@@ -701,38 +856,56 @@ EXPORT void rdma_freeaddrinfo(struct rdma_addrinfo *from)
 	}
 }
 
+/* A copy of an address, if there is one; 0 if there is no room for it. */
+static int copy_address(struct sockaddr **to, socklen_t *bytes, const struct sockaddr *from, socklen_t most)
+{
+	if (!from || !most)
+		return 1;
+	*to = malloc(most);
+	if (!*to)
+		return 0;
+	memcpy(*to, from, most);
+	*bytes = most;
+	return 1;
+}
+
 EXPORT int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
 			    struct rdma_addrinfo **found)
 {
-	struct addrinfo wanted = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *list = NULL;
-	int flags = hints ? hints->ai_flags : 0;
-	if (flags & RAI_PASSIVE)
-		wanted.ai_flags = AI_PASSIVE;
-	int failed = getaddrinfo(node, service, &wanted, &list);
-	if (failed)
+	static const struct rdma_addrinfo none;
+	hints = hints ? hints : &none;
+	int flags = hints->ai_flags, is_passive = flags & RAI_PASSIVE;
+	struct addrinfo wanted = {.ai_family = flags & RAI_FAMILY ? hints->ai_family : node ? AF_UNSPEC : AF_INET,
+		.ai_socktype = SOCK_STREAM, .ai_flags = (is_passive ? AI_PASSIVE : 0) |
+		(flags & RAI_NUMERICHOST ? AI_NUMERICHOST : 0)}, *list = NULL;
+	int failed = node || service ? getaddrinfo(node, service, &wanted, &list) : 0;
+	if (failed) {
+		errno = failed == EAI_SYSTEM ? errno : EADDRNOTAVAIL;
 		return failed;
+	}
 	struct rdma_addrinfo *made = calloc(1, sizeof *made);
-	struct sockaddr *address = malloc(list->ai_addrlen);
-	if (!made || !address) {
-		free(made);
-		free(address);
+	if (!made) {
 		freeaddrinfo(list);
 		return wrong(ENOMEM);
 	}
-	memcpy(address, list->ai_addr, list->ai_addrlen);
+	const struct sockaddr *given = list ? list->ai_addr : NULL, *source = hints->ai_src_addr, *other = hints->ai_dst_addr;
+	socklen_t bytes = list ? list->ai_addrlen : 0, source_bytes = hints->ai_src_len, other_bytes = hints->ai_dst_len;
+	if (given && is_passive)
+		source = given, source_bytes = bytes;
+	else if (given)
+		other = given, other_bytes = bytes;
 	made->ai_flags = flags;
-	made->ai_family = AF_INET;
-	made->ai_port_space = hints && hints->ai_port_space ? hints->ai_port_space : RDMA_PS_TCP;
-	made->ai_qp_type = hints && hints->ai_qp_type ? hints->ai_qp_type
-		: made->ai_port_space == RDMA_PS_UDP ? QPT_UD : QPT_RC;
-	if (flags & RAI_PASSIVE) {
-		made->ai_src_addr = address;
-		made->ai_src_len = list->ai_addrlen;
-	} else {
-		made->ai_dst_addr = address;
-		made->ai_dst_len = list->ai_addrlen;
+	made->ai_family = list ? list->ai_family : hints->ai_family;
+	made->ai_port_space = hints->ai_port_space ? hints->ai_port_space : RDMA_PS_TCP;
+	made->ai_qp_type = hints->ai_qp_type ? hints->ai_qp_type : made->ai_port_space == RDMA_PS_UDP ? QPT_UD : QPT_RC;
+	int is_made = copy_address(&made->ai_src_addr, &made->ai_src_len, source, source_bytes) &&
+		      copy_address(&made->ai_dst_addr, &made->ai_dst_len, other, other_bytes);
+	if (list)
+		freeaddrinfo(list);
+	if (!is_made) {
+		rdma_freeaddrinfo(made);
+		return wrong(ENOMEM);
 	}
-	freeaddrinfo(list);
 	*found = made;
 	return 0;
 }
@@ -756,5 +929,4 @@ EXPORT struct ibv_context **rdma_get_devices(int *count)
 EXPORT void rdma_free_devices(struct ibv_context **list) { free(list); }
 
 #define FAILING(name) EXPORT long name(void); EXPORT long name(void) { errno = EOPNOTSUPP; return -1; }
-#define QUIETLY(name) EXPORT void name(void); EXPORT void name(void) { }
 #include "cm_unsupported.h"

@@ -177,6 +177,9 @@ int live_post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_
 	return put_receives(&srq->queue, &srq->done, srq->max_wr, srq->max_sge, wr, bad);
 }
 
+/* Cards of Mellanox say there what a datagram's header is of, by which UCX looks for the sender. */
+enum { SL_OF_IPV4 = 2 };
+
 /* Count what ends with a completion; 0 if its queue has gone. */
 static int end_request(const struct live_completion *c)
 {
@@ -226,7 +229,8 @@ static int take(struct live_cq *cq, int most, struct ibv_wc *wc, uint64_t *time)
 			continue;
 		wc[found++] = (struct ibv_wc){.wr_id = c->wr_id, .status = (int)c->status,
 			.opcode = (int)c->opcode, .byte_len = c->byte_len, .imm_data = c->imm,
-			.qp_num = c->qp_num, .src_qp = c->src_qp, .wc_flags = c->wc_flags};
+			.qp_num = c->qp_num, .src_qp = c->src_qp, .wc_flags = c->wc_flags & ~(uint32_t)LIVE_IPV4_BIT,
+			.sl = c->wc_flags & LIVE_IPV4_BIT ? SL_OF_IPV4 : 0};
 		*time = c->time;
 	}
 	__atomic_store_n(&q->ring->head, q->next, __ATOMIC_RELEASE);

@@ -13,7 +13,7 @@ from nicscope.drivers.simulate.ports.build import HostSize
 from nicscope.drivers.simulate.process import LAST, SIZE
 from nicscope.drivers.simulate.thread_scheduler import SingleCaller
 from nicscope.interfaces.verbs_device import calls
-from nicscope.interfaces.verbs_device.calls import Refused
+from nicscope.interfaces.verbs_device.calls import Completion, Refused
 from nicscope.interfaces.verbs_device.device import Device
 from nicscope.interfaces.verbs_device.fabric import (
     ANY_QUEUE,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nicscope.drivers.simulate.process import Simulation
-    from nicscope.interfaces.verbs_device.calls import Region
+    from nicscope.interfaces.verbs_device.calls import Cq, Region
 
 NODES = layout.CONSTANTS["NODES"]
 PAIRS = 320  # queue pairs of each
@@ -44,6 +44,13 @@ LIVE_HOST = HostSize(frames=FRAMES, pages_per_space=PAGES, swap_blocks=16)
 ACCESS = calls.LOCAL_WRITE | calls.REMOTE_WRITE | calls.REMOTE_READ | calls.REMOTE_ATOMIC
 OPTIONAL = 0x3FF00000 | 1 << 7  # flags that may be ignored, huge pages among them
 PAGE = 4096
+# Completions of a queue: assumed, of the order of present cards; libfabric asks for 2**18.
+MOST_CQE = 1 << 20
+
+
+def _pages(address: int, length: int) -> int:
+    """Pages of memory, at least one."""
+    return max(-(-(address % PAGE + length) // PAGE), 1)
 
 
 class Engine:
@@ -168,28 +175,79 @@ class LiveDevice(Device):
 
         Errors: as ``register``; EFAULT where the process has nothing.
         """
+        mapped = self._map_process(address, length, access)
+        try:
+            made = self.register(pd, mapped + address % PAGE, length, iova, access & ~OPTIONAL)
+        except Refused:
+            self.unmap(mapped, _pages(address, length) * PAGE)
+            raise
+        self._note_process(made.handle, address, length, mapped)
+        return made
+
+    def _map_process(self, address: int, length: int, access: int) -> int:
+        """Map pages that are to stand for those of the process; where.  Errors: as ``register``."""
         if access & ~(ACCESS | calls.MW_BIND | OPTIONAL):
             raise Refused(errno.EOPNOTSUPP)
         if length < 0 or address < 0 or address + length > (1 << 63) - PAGE:
             raise Refused(errno.EINVAL)
-        first = address - address % PAGE
-        pages = -(-(address + length - first) // PAGE)
+        first, pages = address - address % PAGE, -(-(address % PAGE + length) // PAGE)
         if pages > LONGEST:
             raise Refused(errno.ENOMEM)
         if self._fabric.engine.so.live_touch(self.pid, first, pages) != pages:
             raise Refused(errno.EFAULT)
-        mapped = self.map(max(pages, 1) * PAGE)
-        try:
-            made = self.register(pd, mapped + address - first, length, iova, access & ~OPTIONAL)
-        except Refused:
-            self.unmap(mapped, max(pages, 1) * PAGE)
-            raise
+        return self.map(_pages(address, length) * PAGE)
+
+    def _note_process(self, handle: int, address: int, length: int, mapped: int) -> None:
+        """Have the frames of a region that is pinned now be those of the process."""
+        first, pages = address - address % PAGE, _pages(address, length)
         number = mapped // PAGE
         entries = self._memory.state.entries[self._node, SPACE, number : number + pages]
-        frames = entries["frame"]
-        self._fabric.pages[self._node, frames] = first + np.arange(pages) * PAGE
-        self.real[made.handle] = first, mapped, max(pages, 1) * PAGE, frames.copy()
-        return made
+        frames = entries["frame"][: pages if length else 0]
+        self._fabric.pages[self._node, frames] = first + np.arange(len(frames)) * PAGE
+        self.real[handle] = first, mapped, pages * PAGE, frames.copy()
+
+    def reregister_process(
+        self, handle: int, pd: int | None, memory: tuple[int, int] | None, access: int | None
+    ) -> None:
+        """Change a region: its domain, its address and length in the process, its rights.
+
+        Errors: as ``register_process``, and then nothing has changed; EINVAL.
+        """
+        if handle not in self.real:
+            raise Refused(errno.EINVAL)
+        rights = None if access is None else access & ~OPTIONAL
+        if memory is None:
+            if access is not None and access & ~(ACCESS | calls.MW_BIND | OPTIONAL):
+                raise Refused(errno.EOPNOTSUPP)
+            self.reregister(handle, pd, access=rights)
+            return
+        address, length = memory
+        mapped = self._map_process(address, length, access or 0)
+        try:
+            self.reregister(handle, pd, mapped + address % PAGE, length, rights, address)
+        except Refused:
+            self.unmap(mapped, _pages(address, length) * PAGE)
+            raise
+        _, before, size, frames = self.real[handle]
+        self._fabric.pages[self._node, frames] = 0
+        self.unmap(before, size)
+        self._note_process(handle, address, length, mapped)
+
+    def make_cq(self, entries: int, made: Any = Completion) -> Cq:
+        """As ``Device.make_cq``; the ring of its program holds what the NIC's own does not."""
+        if not 1 <= entries <= MOST_CQE:
+            raise Refused(errno.EINVAL)
+        found = super().make_cq(min(entries, self._fabric.size.entries), made)
+        return found._replace(entries=entries)
+
+    def resize_cq(self, handle: int, entries: int) -> int:
+        """Resize a completion queue.  Errors: EINVAL, as for fewer than it holds."""
+        queue, record = self._queue(handle), self._queue_record(handle)
+        held = int(record["written"]) - int(record["read"])
+        if not max(held, 1) <= entries <= MOST_CQE:
+            raise Refused(errno.EINVAL)
+        record["entries"] = queue.entries = min(entries, self._fabric.size.entries)
+        return entries
 
     def deregister_process(self, handle: int) -> None:
         """Deregister memory of the process.  Errors: EINVAL."""
@@ -199,6 +257,10 @@ class LiveDevice(Device):
         _, mapped, size, frames = self.real.pop(handle)
         self._fabric.pages[self._node, frames] = 0
         self.unmap(mapped, size)
+
+    def key_of(self, handle: int) -> int:
+        """The key of a region."""
+        return self._regions[handle].key
 
     def shifts_of(self, handle: int) -> tuple[int, int]:
         """From a region's addresses, as requests name them, to those here and of the process."""

@@ -132,7 +132,9 @@ CONSTANTS = {
     "WORDS": 64,  # of a request and of its answer
     "NOBODY": 0xFFFFFFFF,
     "INLINE_BIT": 8,
+    "IPV4_BIT": 1 << 16,  # of a completion's flags: of a datagram whose header is of version 4
     "NODES": 8,  # processes that can be attached at a time: each has a NIC of its own
+    "MEMBERS": 8,  # queue pairs of a multicast group: so many requests are posted at once
     "AT_ONCE": 64,  # requests or completions of a queue, before the others
     "SEGMENTS": 16,  # scatter/gather elements of a request
     "INLINE_BYTES": 512,
@@ -145,6 +147,7 @@ OPERATIONS = (
     *("CREATE_CHANNEL", "DESTROY_CHANNEL", "CREATE_CQ", "DESTROY_CQ", "RESIZE_CQ"),
     *("CREATE_QP", "MODIFY_QP", "QUERY_QP", "DESTROY_QP"),
     *("CREATE_SRQ", "MODIFY_SRQ", "QUERY_SRQ", "DESTROY_SRQ", "OPEN_XRCD", "CLOSE_XRCD"),
+    *("ATTACH_MCAST", "DETACH_MCAST"),
     *("CM_CREATE", "CM_OWN", "CM_MOVE", "CM_BIND", "CM_LISTEN", "CM_CONNECT", "CM_ACCEPT"),
     *("CM_REJECT", "CM_ESTABLISH", "CM_DISCONNECT", "CM_DESTROY"),
 )

@@ -303,7 +303,8 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 		.max_qp_rd_atom = (int)fact[LIVE_FACT_MAX_RD_ATOMIC], .max_res_rd_atom = 1 << 20,
 		.max_qp_init_rd_atom = (int)fact[LIVE_FACT_MAX_RD_ATOMIC], .atomic_cap = 1, .max_ah = 1 << 20,
 		.max_srq = (int)fact[LIVE_FACT_MAX_QP], .max_srq_wr = (int)fact[LIVE_FACT_MAX_SRQ_WR],
-		.max_srq_sge = (int)fact[LIVE_FACT_MAX_SGE], .max_pkeys = 1, .phys_port_cnt = 1};
+		.max_srq_sge = (int)fact[LIVE_FACT_MAX_SGE], .max_pkeys = 1, .phys_port_cnt = 1,
+		.max_mcast_grp = 64, .max_mcast_qp_attach = LIVE_MEMBERS, .max_total_mcast_qp_attach = 64 * LIVE_MEMBERS};
 	return 0;
 }
 
@@ -515,9 +516,27 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 
 EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
-	(void)mr, (void)flags, (void)pd, (void)addr, (void)length, (void)access;
-	errno = EOPNOTSUPP;
-	return 1; /* what was asked is wrong, and the region is as it was */
+	enum { TRANSLATION = 1, PD = 2, ALL = 7, OF_INPUT = -1, OF_COMMAND = -4 };
+	struct live_answer answer;
+	if (!flags || flags & ~ALL || (flags & TRANSLATION && (!addr || !length)) || (flags & PD && !pd)) {
+		errno = EINVAL;
+		return OF_INPUT;
+	}
+	int wrong = ASK(&answer, REREG_MR, mr->handle, (uint64_t)flags, pd ? pd->handle : 0, (uintptr_t)addr, length,
+			(unsigned)access);
+	if (wrong) {
+		errno = wrong;
+		return OF_COMMAND; /* the region is as it was */
+	}
+	if (flags & TRANSLATION) {
+		mr->addr = addr;
+		mr->length = length;
+	}
+	if (flags & PD) {
+		mr->pd = pd;
+		mr->context = pd->context;
+	}
+	return 0;
 }
 
 /* ---- Completion channels and queues ---- */
@@ -610,10 +629,21 @@ static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq
 	return cq ? &cq->ex : NULL;
 }
 
-EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
+EXPORT int ibv_resize_cq(struct ibv_cq *base, int cqe)
 {
-	(void)cq, (void)cqe;
-	return EOPNOTSUPP;
+	struct live_queue *q = &((struct live_cq *)base)->queue;
+	struct live_answer answer;
+	if (cqe < 1)
+		return EINVAL;
+	pthread_spin_lock(&q->lock);
+	int wrong = ASK(&answer, RESIZE_CQ, base->handle, (uint64_t)cqe);
+	if (!wrong) {
+		base->cqe = (int)answer.word[0];
+		q->slots = live_link.segment + answer.word[2];
+		q->mask = (uint32_t)answer.word[4] - 1;
+	}
+	pthread_spin_unlock(&q->lock);
+	return wrong;
 }
 
 EXPORT int ibv_destroy_cq(struct ibv_cq *base)
@@ -1008,4 +1038,26 @@ EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc
 		return NULL;
 	}
 	return ibv_create_ah(pd, &attr);
+}
+
+/* ---- Multicast groups ---- */
+
+static int join(struct ibv_qp *qp, const union ibv_gid *gid, uint64_t operation)
+{
+	struct live_question q = {operation, {qp->handle}};
+	struct live_answer answer;
+	memcpy(&q.word[1], gid->raw, sizeof gid->raw);
+	return ask(&q, &answer);
+}
+
+EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)lid;
+	return join(qp, gid, LIVE_OP_ATTACH_MCAST);
+}
+
+EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)lid;
+	return join(qp, gid, LIVE_OP_DETACH_MCAST);
 }

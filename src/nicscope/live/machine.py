@@ -21,13 +21,13 @@ import msgspec
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.records import KINDS, TIMER
 from nicscope.errors import SimulationError
-from nicscope.interfaces.verbs.qp import transition_errno
+from nicscope.interfaces.verbs.qp import heard, transition_errno
 from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.calls import Caps, QpState, Refused
 from nicscope.interfaces.verbs_device.fabric import addresses, guid
 from nicscope.live import layout
 from nicscope.live.connections import Connections
-from nicscope.live.device import LiveDevice, LiveFabric
+from nicscope.live.device import MOST_CQE, LiveDevice, LiveFabric
 from nicscope.live.message_path import (
     IDLE,
     IS_RECEIVE,
@@ -58,6 +58,7 @@ PS_PER_S = 10**12
 LONGEST_SLEEP_S = 0.05  # until it is asked again whether all is over
 MTUS = {code: 128 << code for code in range(1, 6)}
 MASK_STATE, MASK_CURRENT = 1, 2
+REREG_TRANSLATION, REREG_PD, REREG_ACCESS = 1, 2, 4
 MASK_SQD_NOTIFY = 4
 
 
@@ -78,6 +79,7 @@ class Made(msgspec.Struct, eq=False):
     port: int
     send: Ring | None = None
     receive: Ring | None = None
+    groups: set[tuple[int, int]] = msgspec.field(default_factory=set)
 
     @property
     def rings(self) -> list[Ring]:
@@ -173,7 +175,7 @@ class Client:
         ]
         network = int.from_bytes(guid(node).to_bytes(8, "big"), "little")
         return [
-            *(node, network, *gids, facts.max_qp_wr, facts.max_sge, facts.max_cqe),
+            *(node, network, *gids, facts.max_qp_wr, facts.max_sge, MOST_CQE),
             *(facts.max_srq_wr, facts.max_rd_atomic, facts.max_qp, facts.max_cq, facts.max_mr),
             *(facts.mtu_bytes, facts.max_msg_bytes, facts.max_inline, os.getpid()),
         ]
@@ -219,17 +221,30 @@ class Client:
     ) -> list[int]:
         device: Any = self.device
         made = device.register_process(pd, address, length, iova, access)
-        shift, real = device.shifts_of(made.handle)
-        self.machine.serving.note_region(device.node, made.handle, made.lkey, shift, real)
+        self._note_region(made.handle, made.lkey)
         return [made.handle, made.lkey, made.rkey]
+
+    def _note_region(self, handle: int, key: int) -> None:
+        shift, real = self.device.shifts_of(handle)  # type: ignore[union-attr]
+        self.machine.serving.note_region(self.node, handle, key, shift, real)
 
     def _dereg_mr(self, handle: int, *_: int) -> list[int]:
         self.device.deregister_process(handle)  # type: ignore[union-attr]
         self.machine.serving.note_region(self.node, handle, 0, 0, 0)
         return []
 
-    def _rereg_mr(self, *_: int) -> list[int]:
-        raise Refused(errno.EOPNOTSUPP)
+    def _rereg_mr(
+        self, handle: int, flags: int, pd: int, address: int, length: int, access: int, *_: int
+    ) -> list[int]:
+        device: Any = self.device
+        device.reregister_process(
+            handle,
+            pd if flags & REREG_PD else None,
+            (address, length) if flags & REREG_TRANSLATION else None,
+            access if flags & REREG_ACCESS else None,
+        )
+        self._note_region(handle, device.key_of(handle))
+        return []
 
     def _create_cq(self, entries: int, channel: int, cookie: int, *_: int) -> list[int]:
         device, segment = self._both()
@@ -256,8 +271,27 @@ class Client:
         self._close_rings([self.cqs.pop(handle).ring])
         return []
 
-    def _resize_cq(self, *_: int) -> list[int]:
-        raise Refused(errno.EOPNOTSUPP)
+    def _resize_cq(self, handle: int, entries: int, *_: int) -> list[int]:
+        device, segment = self._both()
+        queue = self.cqs.get(handle)
+        if queue is None:
+            raise Refused(errno.EINVAL)
+        ring = queue.ring
+        words = segment.rings[ring.number]
+        if int(words["tail"]) - int(words["head"]) > entries:
+            raise Refused(errno.EINVAL)
+        now = ring if entries <= ring.slots else segment.grown(ring, entries)
+        try:
+            queue.entries = device.resize_cq(handle, entries)
+        except Refused:
+            if now is not ring:
+                segment.give_room(now)
+            raise
+        if now is not ring:
+            queue.ring = now
+            self.machine.serving.move_ring(device.node, now)
+            segment.give_room(ring)
+        return [entries, *self._told(now)]
 
     def _told(self, ring: Ring | None) -> list[int]:
         return [ring.number, ring.at, ring.stride, ring.slots] if ring else [0, 0, 0, 0]
@@ -330,6 +364,7 @@ class Client:
         if number not in self.made:
             raise Refused(errno.EINVAL)
         told = dict(zip(layout.ATTRIBUTES, words, strict=False))
+        mask = heard(self.made[number].kind, mask)
         now = device.qp_state(number)
         then = told["qp_state"] if mask & MASK_STATE else now
         if mask & MASK_CURRENT and told["cur_qp_state"] != now:
@@ -403,6 +438,7 @@ class Client:
         device: Any = self.device
         if number not in self.made:
             raise Refused(errno.EINVAL)
+        self._leave_groups(number)
         device.free_qp(number)
         gone = self.made.pop(number)
         self.machine.serving.forget_pair(device.node, gone.port)
@@ -471,6 +507,26 @@ class Client:
                 del self.domains[file]
         self.device.free_xrcd(handle)  # type: ignore[union-attr]
         return []
+
+    def _attach_mcast(self, number: int, high: int, low: int, *_: int) -> list[int]:
+        return self._join(number, (high, low), True)
+
+    def _detach_mcast(self, number: int, high: int, low: int, *_: int) -> list[int]:
+        return self._join(number, (high, low), False)
+
+    def _join(self, number: int, group: tuple[int, int], joins: bool) -> list[int]:
+        mine = self.made.get(number)
+        if mine is None or mine.kind != calls.UD:
+            raise Refused(errno.EINVAL)
+        wrong = self.machine.serving.join(self.node, number, group, joins)
+        if wrong:
+            raise Refused(wrong)
+        (mine.groups.add if joins else mine.groups.discard)(group)
+        return []
+
+    def _leave_groups(self, number: int) -> None:
+        for group in [*self.made[number].groups]:
+            self._join(number, group, False)
 
     # Connections.
 
@@ -586,6 +642,8 @@ class Client:
         self.channels.clear()
         if self.device is not None and self.segment is not None:
             self.device.own(0)
+            for number in self.made:
+                self._leave_groups(number)
             self.machine.serving.detach(self.device.node)
             self.machine.give_device(self)
             self.segment.end()

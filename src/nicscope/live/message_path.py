@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 NODES, AT_ONCE = shared.CONSTANTS["NODES"], shared.CONSTANTS["AT_ONCE"]
 SEGMENTS, INLINE_BYTES = shared.CONSTANTS["SEGMENTS"], shared.CONSTANTS["INLINE_BYTES"]
+IPV4_BIT = shared.CONSTANTS["IPV4_BIT"]
 IS_SEND, IS_RECEIVE, IS_SHARED = range(3)  # kinds of queues of work requests
 SLACK_PS = 1_000_000  # by which timers may be ahead of what moves packets
 PS_PER_NS = 1000
@@ -151,7 +152,7 @@ def has_rung(live, n): ...
 @RINGS.function
 def waiting(live, n, ring): ...
 @RINGS.function
-def take(live, n, ring, count, are_sends): ...
+def take(live, n, ring, count, are_sends, most): ...
 @RINGS.function
 def room(live, n, ring): ...
 @RINGS.function
@@ -488,9 +489,14 @@ def take_work(live, n):
             if places <= 0:
                 node.left = 1
                 break
-            count = min(count, places)
+            most = min(np.int64(CHAIN), places)  # one to a group is one for each of its members
+            count = take(
+                live, n, work.ring, min(count, places), np.int64(work.kind == IS_SEND), most
+            )
+            if count <= 0:
+                node.left = 1
+                break
             taken += count
-            take(live, n, work.ring, count, np.int64(work.kind == IS_SEND))
             if work.kind == IS_SEND and _lacks_memory(live, n, work.port, count):
                 keep_values(live, n, work.port)
             _post(live, n, np.int64(work.ring), np.int64(work.port), np.int64(work.kind), count)
@@ -873,8 +879,8 @@ def _collect_received(live, n, p, number, i):
         ended.flags = calls.WITH_INV
         ended.word = report.name
     if port.kind == calls.UD and report.status == layout.DONE:
-        ended.flags |= calls.WITH_GRH
         sender = live.ports[report.node, report.offset]
+        ended.flags |= calls.WITH_GRH | sender.is_v4 * IPV4_BIT
         ended.source = sender.number
         is_v4 = np.int64(report.buffers & IS_OF_V4 != 0)
         _put_header(live, n, row, report.node, is_v4, report.length - HEADER)

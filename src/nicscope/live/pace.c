@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -20,6 +21,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -34,7 +36,7 @@ static struct live_pace *pace; /* NULL: clocks are as always */
 static struct live_clock none, *own = &none; /* what this process was shown last, for the machine too */
 static uint64_t epoch; /* the date at which virtual time began */
 static uintptr_t vdso;
-static struct sigaction before;
+static struct sigaction own_handler; /* of the program, for faults that are its own */
 
 static uint64_t real_ns(clockid_t which)
 {
@@ -155,6 +157,26 @@ static uint64_t counter_at(uintptr_t from)
 	return (uint64_t)((unsigned __int128)virtual_ns() * pace->khz / 1000000);
 }
 
+/* A fault of the program's own: what it has installed is called as the kernel would. */
+static void pass_on(int number, siginfo_t *info, void *context)
+{
+	struct sigaction own_way = own_handler;
+	sigset_t mask;
+	if (!(own_way.sa_flags & SA_SIGINFO) && (own_way.sa_handler == SIG_DFL || own_way.sa_handler == SIG_IGN)) {
+		struct sigaction usual = {.sa_handler = SIG_DFL};
+		((__typeof__(sigaction) *)dlsym(RTLD_NEXT, "sigaction"))(number, &usual, NULL); /* it comes again */
+		return;
+	}
+	if (own_way.sa_flags & (int)SA_RESETHAND)
+		own_handler = (struct sigaction){.sa_handler = SIG_DFL};
+	pthread_sigmask(SIG_BLOCK, &own_way.sa_mask, &mask);
+	if (own_way.sa_flags & SA_SIGINFO)
+		own_way.sa_sigaction(number, info, context);
+	else
+		own_way.sa_handler(number);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+}
+
 static void trapped(int number, siginfo_t *info, void *context)
 {
 	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
@@ -172,7 +194,183 @@ static void trapped(int number, siginfo_t *info, void *context)
 		errno = wrong;
 		return;
 	}
-	sigaction(number, &before, NULL); /* a fault of the program's own: it comes again */
+	errno = wrong;
+	pass_on(number, info, context);
+}
+
+/* ---- Signals: the trap stays installed and is never blocked, whatever the program asks for ---- */
+
+#define NEXT(name) ((__typeof__(name) *)dlsym(RTLD_NEXT, #name))
+
+static int install(int on_stack)
+{
+	struct sigaction traps = {.sa_sigaction = trapped, .sa_flags = SA_SIGINFO | SA_NODEFER | on_stack};
+	return NEXT(sigaction)(SIGSEGV, &traps, NULL);
+}
+
+EXPORT int sigaction(int number, const struct sigaction *restrict to, struct sigaction *restrict was)
+{
+	struct sigaction open;
+	if (pace && number == SIGSEGV) {
+		struct sigaction held = own_handler;
+		if (to) {
+			own_handler = *to;
+			install(to->sa_flags & SA_ONSTACK);
+		}
+		if (was)
+			*was = held;
+		return 0;
+	}
+	if (pace && to) {
+		open = *to;
+		sigdelset(&open.sa_mask, SIGSEGV);
+		to = &open;
+	}
+	return NEXT(sigaction)(number, to, was);
+}
+
+EXPORT sighandler_t signal(int number, sighandler_t handler)
+{
+	struct sigaction to = {.sa_handler = handler, .sa_flags = SA_RESTART}, was;
+	if (!pace || number != SIGSEGV)
+		return NEXT(signal)(number, handler);
+	sigaction(number, &to, &was);
+	return was.sa_handler;
+}
+
+static const sigset_t *without_trap(int how, const sigset_t *set, sigset_t *open)
+{
+	if (!pace || !set || how == SIG_UNBLOCK)
+		return set;
+	*open = *set;
+	sigdelset(open, SIGSEGV);
+	return open;
+}
+
+EXPORT int pthread_sigmask(int how, const sigset_t *restrict set, sigset_t *restrict was)
+{
+	sigset_t open;
+	return NEXT(pthread_sigmask)(how, without_trap(how, set, &open), was);
+}
+
+EXPORT int sigprocmask(int how, const sigset_t *restrict set, sigset_t *restrict was)
+{
+	sigset_t open;
+	return NEXT(sigprocmask)(how, without_trap(how, set, &open), was);
+}
+
+/* ---- Waits until a time: the kernel's is another than the one that the program knows ---- */
+
+/* Rounds in which virtual time may stand, as it does when its machine has ended. */
+enum { ROUNDS = 8, STANDS_NS = 1000 };
+struct waited { uint64_t left; int rounds; };
+
+static uint64_t ns_of(const struct timespec *time)
+{
+	return (uint64_t)time->tv_sec * NS_PER_S + (uint64_t)time->tv_nsec;
+}
+
+/* How long it is until then; no clock but that of dates is past half of the present date. */
+static uint64_t left_until(const struct timespec *deadline)
+{
+	uint64_t then = ns_of(deadline), now = virtual_ns() + (then > epoch / 2 ? epoch : 0);
+	return then > now ? then - now : 0;
+}
+
+static struct timespec real_time(const struct timespec *deadline)
+{
+	uint64_t real = left_until(deadline) + real_ns(ns_of(deadline) > epoch / 2 ? CLOCK_REALTIME : CLOCK_MONOTONIC);
+	return (struct timespec){(time_t)(real / NS_PER_S), (long)(real % NS_PER_S)};
+}
+
+/* Whether a wait that has ended has to go on, as by the program's own clock it is not yet then. */
+static int is_early(const struct timespec *deadline, struct waited *waited)
+{
+	uint64_t left = left_until(deadline);
+	waited->rounds += left && left + STANDS_NS > waited->left;
+	waited->left = left;
+	return left && waited->rounds < ROUNDS;
+}
+
+/* Calls that wait until ``then``, of which ``is_over`` says whether it is: again, if by the program's
+ * own clock it is not. */
+#define UNTIL(name, version, parameters, is_over, ...)                                                 \
+	EXPORT int name parameters                                                                     \
+	{                                                                                              \
+		static __typeof__(name) *next;                                                         \
+		if (!next)                                                                             \
+			next = (__typeof__(name) *)dlvsym(RTLD_NEXT, #name, version);                  \
+		const struct timespec *deadline = then;                                                \
+		struct timespec real;                                                                  \
+		struct waited waited = {UINT64_MAX, 0};                                                \
+		for (;;) {                                                                             \
+			if (pace && deadline) {                                                        \
+				real = real_time(deadline);                                            \
+				then = &real;                                                          \
+			}                                                                              \
+			int found = next(__VA_ARGS__);                                                 \
+			if (!pace || !deadline || !(is_over) || !is_early(deadline, &waited))          \
+				return found;                                                          \
+		}                                                                                      \
+	}
+#define TIMED_OUT found == ETIMEDOUT
+#define FAILED_BY_TIME found && errno == ETIMEDOUT
+
+typedef const struct timespec *restrict until;
+UNTIL(pthread_cond_timedwait, "GLIBC_2.3.2",
+      (pthread_cond_t *restrict cond, pthread_mutex_t *restrict lock, until then), TIMED_OUT, cond, lock, then)
+UNTIL(pthread_cond_clockwait, "GLIBC_2.34",
+      (pthread_cond_t *restrict cond, pthread_mutex_t *restrict lock, clockid_t which, until then), TIMED_OUT,
+      cond, lock, which, then)
+UNTIL(pthread_mutex_timedlock, "GLIBC_2.34", (pthread_mutex_t *restrict lock, until then), TIMED_OUT, lock, then)
+UNTIL(pthread_mutex_clocklock, "GLIBC_2.34", (pthread_mutex_t *restrict lock, clockid_t which, until then), TIMED_OUT,
+      lock, which, then)
+UNTIL(pthread_rwlock_timedrdlock, "GLIBC_2.34", (pthread_rwlock_t *restrict lock, until then), TIMED_OUT, lock, then)
+UNTIL(pthread_rwlock_timedwrlock, "GLIBC_2.34", (pthread_rwlock_t *restrict lock, until then), TIMED_OUT, lock, then)
+UNTIL(sem_timedwait, "GLIBC_2.34", (sem_t *restrict sem, until then), FAILED_BY_TIME, sem, then)
+UNTIL(sem_clockwait, "GLIBC_2.34", (sem_t *restrict sem, clockid_t which, until then), FAILED_BY_TIME, sem, which, then)
+
+static int sleep_until(clockid_t which, int flags, const struct timespec *then, struct timespec *rest)
+{
+	return (int)syscall(SYS_clock_nanosleep, which, flags, then, rest) ? errno : 0;
+}
+
+EXPORT int clock_nanosleep(clockid_t which, int flags, const struct timespec *then, struct timespec *rest)
+{
+	int found, wrong = errno, is_moved = pace && flags & TIMER_ABSTIME && is_virtual(which);
+	struct waited waited = {UINT64_MAX, 0};
+	do {
+		struct timespec real = is_moved ? real_time(then) : *then;
+		found = sleep_until(which, flags, &real, rest);
+	} while (!found && is_moved && is_early(then, &waited));
+	errno = wrong;
+	return found;
+}
+
+/* Timers are begun as if they were to run for as long as it is until then. */
+static const struct itimerspec *from_now(int *flags, int absolute, const struct itimerspec *to, struct itimerspec *moved)
+{
+	if (!pace || !(*flags & absolute) || !ns_of(&to->it_value))
+		return to;
+	uint64_t left = left_until(&to->it_value);
+	left = left ? left : 1;
+	*moved = (struct itimerspec){to->it_interval, {(time_t)(left / NS_PER_S), (long)(left % NS_PER_S)}};
+	*flags &= ~absolute;
+	return moved;
+}
+
+EXPORT int timerfd_settime(int timer, int flags, const struct itimerspec *to, struct itimerspec *was)
+{
+	struct itimerspec moved;
+	to = from_now(&flags, TFD_TIMER_ABSTIME, to, &moved);
+	return NEXT(timerfd_settime)(timer, flags, to, was);
+}
+
+EXPORT int timer_settime(timer_t timer, int flags, const struct itimerspec *restrict to, struct itimerspec *restrict was)
+{
+	struct itimerspec moved;
+	to = from_now(&flags, TIMER_ABSTIME, to, &moved);
+	return NEXT(timer_settime)(timer, flags, to, was);
 }
 
 static int is_gone(uint64_t pid)
@@ -220,8 +418,8 @@ __attribute__((constructor)) static void begin(void)
 	take_clock();
 	pthread_atfork(NULL, NULL, take_clock);
 	epoch = real_ns(CLOCK_REALTIME) - virtual_ns();
-	struct sigaction traps = {.sa_sigaction = trapped, .sa_flags = SA_SIGINFO | SA_NODEFER};
-	sigaction(SIGSEGV, &traps, &before);
+	NEXT(sigaction)(SIGSEGV, NULL, &own_handler);
+	install(0);
 	prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
 }
 

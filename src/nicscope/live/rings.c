@@ -21,7 +21,7 @@
 #include "layout.h"
 
 enum { NODES = LIVE_NODES, RINGS = LIVE_RINGS, AT_ONCE = LIVE_AT_ONCE, SEGMENTS = LIVE_SEGMENTS };
-enum { INLINE_FLAG = LIVE_INLINE_BIT, GRH = 40, IPV4 = 20, HOPS = 64, UDP = 17, NEXT_IS_BTH = 0x1B };
+enum { INLINE_FLAG = LIVE_INLINE_BIT, SIGNALED_FLAG = 2, GRH = 40, IPV4 = 20, HOPS = 64, UDP = 17, NEXT_IS_BTH = 0x1B };
 
 struct ring {
 	uint8_t *slots; /* NULL: not open */
@@ -84,17 +84,28 @@ EXPORT void live_open_ring(int64_t n, int64_t ring, int64_t at, int64_t stride, 
 		(uint32_t)slots - 1, (uint32_t)sges, (uint32_t)inlined, -1};
 }
 
+static struct live_ring *words_of(int64_t n, int64_t ring)
+{
+	return (struct live_ring *)(clients[n].segment + LIVE_RINGS_AT) + ring;
+}
+
+/* Have a ring of completions be somewhere else, and larger, with all that waits in it. */
+EXPORT void live_move_ring(int64_t n, int64_t ring, int64_t at, int64_t slots)
+{
+	struct ring *r = &clients[n].rings[ring], before = *r;
+	uint64_t taken = __atomic_load_n(&words_of(n, ring)->head, __ATOMIC_ACQUIRE);
+	r->slots = clients[n].segment + at;
+	r->mask = (uint32_t)slots - 1;
+	for (uint64_t i = r->next - taken > (uint64_t)before.mask + 1 ? r->next : taken; i != r->next; i++)
+		memcpy(r->slots + (i & r->mask) * r->stride, before.slots + (i & before.mask) * r->stride, r->stride);
+}
+
 EXPORT void live_close_ring(int64_t n, int64_t ring) { clients[n].rings[ring].slots = NULL; }
 
 EXPORT void live_announce(int64_t n, int64_t ring, int64_t channel, int64_t cookie)
 {
 	clients[n].rings[ring].channel = (int)channel;
 	clients[n].rings[ring].cookie = (uint64_t)cookie;
-}
-
-static struct live_ring *words_of(int64_t n, int64_t ring)
-{
-	return (struct live_ring *)(clients[n].segment + LIVE_RINGS_AT) + ring;
 }
 
 /* Forget what is in a ring of requests: what its owner was reset with. */
@@ -190,6 +201,81 @@ static int64_t node_of(const uint8_t *gid, int *is_v4)
 	return -1;
 }
 
+/* Multicast groups, by address; queue pairs that are in them. */
+enum { GROUPS = 64, MEMBERS = LIVE_MEMBERS };
+static struct group { uint8_t gid[16]; int count; struct { int64_t node, number; } members[MEMBERS]; } groups[GROUPS];
+
+static int is_group(const uint8_t *gid)
+{
+	return gid[0] == 0xFF || (!memcmp(gid, v4_prefix, sizeof v4_prefix) && gid[12] >> 4 == 0xE);
+}
+
+static struct group *group_of(const uint8_t *gid)
+{
+	for (int i = 0; i < GROUPS; i++)
+		if (groups[i].count && !memcmp(groups[i].gid, gid, 16))
+			return &groups[i];
+	return NULL;
+}
+
+static struct group *new_group(const uint8_t *gid)
+{
+	for (int i = 0; i < GROUPS; i++)
+		if (!groups[i].count) {
+			memcpy(groups[i].gid, gid, 16);
+			return &groups[i];
+		}
+	return NULL;
+}
+
+EXPORT int64_t live_join(int64_t n, int64_t number, int64_t high, int64_t low, int64_t joins)
+{
+	uint8_t gid[16];
+	memcpy(gid, &high, 8);
+	memcpy(gid + 8, &low, 8);
+	struct group *group = is_group(gid) ? group_of(gid) : NULL;
+	int at = 0;
+	while (group && at < group->count && (group->members[at].node != n || group->members[at].number != number))
+		at++;
+	int is_in = group && at < group->count;
+	if (!is_group(gid) || (!joins && !is_in))
+		return EINVAL;
+	if (!joins) {
+		group->members[at] = group->members[--group->count];
+		return 0;
+	}
+	if (is_in)
+		return 0;
+	group = group ? group : new_group(gid);
+	if (!group || group->count == MEMBERS)
+		return ENOMEM;
+	group->members[group->count].node = n;
+	group->members[group->count++].number = number;
+	return 0;
+}
+
+/* A datagram to a group, of which the first copy is at row ``i``: one for each member, of which the
+ * last has the completion.  How many there are. */
+static int64_t copy_to_members(int64_t i, const struct group *group)
+{
+	for (int k = 0; k < group->count; k++) {
+		struct live_taken *to = &staged.taken[i + k];
+		if (k) {
+			*to = staged.taken[i];
+			memcpy(staged.gathered + (i + k) * SEGMENTS, staged.gathered + i * SEGMENTS,
+			       SEGMENTS * sizeof *staged.gathered);
+			memcpy(staged.inlined + (i + k) * LIVE_INLINE_BYTES, staged.inlined + i * LIVE_INLINE_BYTES,
+			       LIVE_INLINE_BYTES);
+		}
+		to->node = group->members[k].node;
+		to->qpn = group->members[k].number;
+		to->is_v4 = group->gid[0] != 0xFF;
+	}
+	for (int k = 0; k + 1 < group->count; k++)
+		staged.taken[i + k].flags &= ~(int64_t)SIGNALED_FLAG;
+	return group->count;
+}
+
 static void take_send(const struct ring *r, int64_t i, const uint8_t *slot)
 {
 	struct live_send s;
@@ -222,20 +308,32 @@ static void take_receive(const struct ring *r, int64_t i, const uint8_t *slot)
 	take_pieces(staged.gathered + i * SEGMENTS, slot + sizeof s, pieces);
 }
 
-/* Copy the next ``count`` requests of a ring out of it. */
-CALLED(take, int64_t n, int64_t ring, int64_t count, int64_t are_sends)
+static const struct group *group_at(const uint8_t *slot)
+{
+	uint8_t gid[16];
+	memcpy(gid, slot + offsetof(struct live_send, dgid_high), sizeof gid);
+	return is_group(gid) ? group_of(gid) : NULL;
+}
+
+/* Copy the next ``count`` requests of a ring out of it, as ``most`` at the most; return as how many. */
+CALLED(take, int64_t n, int64_t ring, int64_t count, int64_t are_sends, int64_t most)
 {
 	struct ring *r = &clients[n].rings[ring];
+	int64_t taken = 0;
 	forget_what_was_read();
-	for (int64_t i = 0; i < count; i++, r->next++) {
+	for (int64_t i = 0; i < count && taken < most; i++, r->next++) {
 		const uint8_t *slot = r->slots + (r->next & r->mask) * r->stride;
-		if (are_sends)
-			take_send(r, i, slot);
+		const struct group *group = are_sends ? group_at(slot) : NULL;
+		if (group && group->count > most - taken)
+			break;
+		if (!are_sends)
+			take_receive(r, taken, slot);
 		else
-			take_receive(r, i, slot);
+			take_send(r, taken, slot);
+		taken += group ? copy_to_members(taken, group) : 1;
 	}
 	__atomic_store_n(&words_of(n, ring)->head, r->next, __ATOMIC_RELEASE);
-	ANSWER(count);
+	ANSWER(taken);
 }
 
 static uint64_t room_of(const struct ring *r, struct live_ring *words)

@@ -54,24 +54,37 @@ class Segment:
     def open(self, stride: int, slots: int) -> Ring:
         """A new ring of at least so many slots.  Errors: ENOMEM."""
         stride = -(-stride // LINE) * LINE
-        slots = 1 << max(slots - 1, 1).bit_length()
-        size = 1 << (stride * slots - 1).bit_length()
         if not self._unused:
             raise Refused(errno.ENOMEM)
-        if self._free.get(size):
-            at = self._free[size].pop()
-        elif self._next + size <= self._end:
-            at, self._next = self._next, self._next + size
-        else:
-            raise Refused(errno.ENOMEM)
+        at, slots = self._room_for(stride, slots)
         number = self._unused.pop()
         self.rings[number] = np.zeros((), self.rings.dtype)
         return Ring(number, at, stride, slots)
 
-    def close(self, ring: Ring) -> None:
-        """Take a ring back."""
+    def _room_for(self, stride: int, slots: int) -> tuple[int, int]:
+        """Where there is room for at least so many slots, and for how many."""
+        slots = 1 << max(slots - 1, 1).bit_length()
+        size = 1 << (stride * slots - 1).bit_length()
+        if self._free.get(size):
+            return self._free[size].pop(), slots
+        if self._next + size > self._end:
+            raise Refused(errno.ENOMEM)
+        at, self._next = self._next, self._next + size
+        return at, slots
+
+    def grown(self, ring: Ring, slots: int) -> Ring:
+        """The ring with room for so many slots, whose contents are to be moved.  Errors: ENOMEM."""
+        at, slots = self._room_for(ring.stride, slots)
+        return Ring(ring.number, at, ring.stride, slots)
+
+    def give_room(self, ring: Ring) -> None:
+        """Take back the memory of a ring that is somewhere else."""
         size = 1 << (ring.stride * ring.slots - 1).bit_length()
         self._free.setdefault(size, []).append(ring.at)
+
+    def close(self, ring: Ring) -> None:
+        """Take a ring back."""
+        self.give_room(ring)
         self._unused.append(ring.number)
 
     def end(self) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nicscope.live.rings import Ring
 
 NUMBERS = {  # of what C functions are given beside the state
-    "has_rung": 1, "waiting": 2, "take": 4, "room": 2, "put": 3, "give_up": 2, "put_header": 7,
+    "has_rung": 1, "waiting": 2, "take": 5, "room": 2, "put": 3, "give_up": 2, "put_header": 7,
     "settle": 0, "clock": 0, "is_asked": 0, "yield_processor": 0, "show_time": 2, "note_shown": 0,
     "waits": 1, "sleeps": 1, "ran": 1, "has_any_rung": 0,
 }  # fmt: skip
@@ -97,7 +97,8 @@ class Serving:
         self._so.live_stage(*(each.ctypes.data for each in staged), poll)
         for name, numbers in (
             *(("live_attach", 2), ("live_detach", 1), ("live_open_ring", 7), ("live_skip", 2)),
-            *(("live_close_ring", 2), ("live_announce", 4)),
+            *(("live_close_ring", 2), ("live_announce", 4), ("live_move_ring", 4)),
+            ("live_join", 5),
         ):
             getattr(self._so, name).argtypes = [_Long] * numbers
         self._so.live_link_advance.argtypes = [_Address, _Address]
@@ -213,6 +214,15 @@ class Serving:
         """Send events of a completion queue to the descriptor ``channel``."""
         word = cookie - (cookie >> 63 << 64)
         self._so.live_announce(node, ring.number, channel, word)
+
+    def move_ring(self, node: int, ring: Ring) -> None:
+        """Move what waits in a ring of completions to where it is now."""
+        self._so.live_move_ring(node, ring.number, ring.at, ring.slots)
+
+    def join(self, node: int, number: int, group: tuple[int, int], joins: bool) -> int:
+        """Have a queue pair be in a multicast group, or not any more; an errno, or 0."""
+        high, low = (word - (word >> 63 << 64) for word in group)
+        return int(self._so.live_join(node, number, high, low, joins))
 
     def close_ring(self, node: int, ring: Ring) -> None:
         """Close a ring."""

@@ -18,7 +18,8 @@ HAVE = {
         ibv_read_sysfs_file mult_to_ibv_rate
     """,
     "IBVERBS_1.1": """
-        ibv_ack_async_event ibv_ack_cq_events ibv_alloc_pd ibv_close_device ibv_create_ah
+        ibv_ack_async_event ibv_ack_cq_events ibv_alloc_pd ibv_attach_mcast ibv_close_device
+        ibv_create_ah ibv_detach_mcast
         ibv_create_ah_from_wc ibv_create_cq ibv_create_qp ibv_create_srq ibv_dealloc_pd
         ibv_dereg_mr ibv_destroy_ah ibv_destroy_cq ibv_destroy_qp ibv_destroy_srq
         ibv_dofork_range ibv_dontfork_range ibv_event_type_str ibv_fork_init
@@ -61,7 +62,7 @@ HAVE = {
 UNSUPPORTED = {
     "WITHOUT": {
         "IBVERBS_1.1": """
-            ibv_attach_mcast ibv_detach_mcast ibv_resolve_eth_l2_from_gid
+            ibv_resolve_eth_l2_from_gid
         """,
         "IBVERBS_1.14": """
             ibv_query_qp_data_in_order
@@ -126,26 +127,26 @@ OWN = {"NICSCOPE_LIVE": "live_ask_machine live_fact live_device live_is_there li
 CM_HAVE = {
     "RDMACM_1.0": """
         rdma_accept rdma_ack_cm_event rdma_bind_addr rdma_connect rdma_create_ep
-        rdma_create_event_channel rdma_create_id rdma_create_qp rdma_create_qp_ex rdma_destroy_ep
-        rdma_destroy_event_channel rdma_destroy_id rdma_destroy_qp rdma_disconnect rdma_event_str
+        rdma_create_event_channel rdma_create_id rdma_create_qp rdma_create_qp_ex rdma_create_srq
+        rdma_create_srq_ex rdma_destroy_ep rdma_destroy_event_channel rdma_destroy_id
+        rdma_destroy_qp rdma_destroy_srq rdma_disconnect rdma_event_str
         rdma_free_devices rdma_freeaddrinfo rdma_get_cm_event rdma_get_devices rdma_get_dst_port
-        rdma_get_request rdma_get_src_port rdma_getaddrinfo rdma_listen rdma_migrate_id
+        rdma_get_request rdma_get_src_port rdma_getaddrinfo rdma_join_multicast
+        rdma_leave_multicast rdma_listen rdma_migrate_id
         rdma_reject rdma_resolve_addr rdma_resolve_route rdma_set_option
     """,
+    "RDMACM_1.1": "rdma_join_multicast_ex",
     "RDMACM_1.2": "rdma_establish rdma_init_qp_attr",
 }
 CM_UNSUPPORTED = {
     "FAILING": {
         "RDMACM_1.0": """
-            raccept rbind rclose rconnect rdma_create_srq rdma_create_srq_ex rdma_join_multicast
-            rdma_leave_multicast rdma_notify rfcntl rgetpeername rgetsockname rgetsockopt riounmap
-            riowrite rlisten rpoll rread rreadv rrecv rrecvfrom rrecvmsg rselect rsend rsendmsg
-            rsendto rsetsockopt rshutdown rsocket rwrite rwritev riomap
+            raccept rbind rclose rconnect rdma_notify rfcntl rgetpeername rgetsockname rgetsockopt
+            riounmap riowrite rlisten rpoll rread rreadv rrecv rrecvfrom rrecvmsg rselect rsend
+            rsendmsg rsendto rsetsockopt rshutdown rsocket rwrite rwritev riomap
         """,
-        "RDMACM_1.1": "rdma_join_multicast_ex",
         "RDMACM_1.3": "rdma_get_remote_ece rdma_reject_ece rdma_set_local_ece",
     },
-    "QUIETLY": {"RDMACM_1.0": "rdma_destroy_srq"},
 }
 
 

@@ -50,7 +50,7 @@ FUNCTIONAL = (
 )
 PACED = (
     "paced: the programs' clocks show virtual time, so what they measure is the model's; their own "
-    "computation takes none"
+    "computation takes none, and a sleep as much as it really takes"
 )
 DESIGN = "rnic"
 PRIVATE = 0o700

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from nicscope.fabric.topology import Topology
+    from nicscope.interfaces.verbs_device.capture import Capture
     from nicscope.interfaces.verbs_device.device import Device
     from nicscope.interfaces.verbs_device.fabric import Fabric
 
@@ -221,6 +222,7 @@ class VerbsRuns(msgspec.Struct, frozen=True, kw_only=True):
     runs: list[VerbsRun]
     # The machine's own account of each design, with logs if they were kept.
     seen: ProgramRuns | None = None
+    captured: str = ""  # how many frames were written, and what was left out
 
     @property
     def has_nodes(self) -> bool:
@@ -245,7 +247,7 @@ class VerbsRuns(msgspec.Struct, frozen=True, kw_only=True):
         """One object for ``--json`` and results.json."""
         whole = msgspec.structs.replace(self, seen=None)
         found: dict[str, Any] = msgspec.to_builtins(whole)
-        del found["seen"]
+        del found["seen"], found["captured"]
         return found
 
 
@@ -267,11 +269,13 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         return self.keep_log // len(self.designs)
 
 
-def run_programs(path: Path, arguments: Sequence[str], wanted: Wanted) -> VerbsRuns:
+def run_programs(
+    path: Path, arguments: Sequence[str], wanted: Wanted, capture: Capture | None = None
+) -> VerbsRuns:
     """Run the file once for each design, as ``python FILE ARGUMENTS`` would.
 
-    Errors: ``NicscopeError`` for a file that is no program or a device that cannot be;
-    ``ProgramError`` for whatever the program raises.
+    ``capture``: told of the packets, of one design alone.  Errors: ``NicscopeError`` for a file
+    that is no program or a device that cannot be; ``ProgramError`` for whatever the program raises.
     """
     from nicscope.drivers.simulate.ports.build import Faults
     from nicscope.interfaces.verbs_device.device import Device
@@ -284,6 +288,8 @@ def run_programs(path: Path, arguments: Sequence[str], wanted: Wanted) -> VerbsR
         if wanted.platform is not None:
             chosen["platform"] = wanted.platform
         devices.append(Device(faults=faults, keep_log=wanted.log_of_each, **chosen))
+    if capture is not None:
+        capture.begin(devices[0].fabric)
     runs = [_run(path, arguments, device, wanted) for device in devices]
     program = printable(str(path))
     return VerbsRuns(
@@ -400,12 +406,14 @@ def programs_of(nodes: Mapping[int, str | Sequence[str]]) -> list[NodeProgram]:
     return found
 
 
-def run_on_nodes(programs: Sequence[NodeProgram], wanted: Wanted) -> VerbsRuns:
+def run_on_nodes(
+    programs: Sequence[NodeProgram], wanted: Wanted, capture: Capture | None = None
+) -> VerbsRuns:
     """Run a program on each node, together, once for each design.
 
-    Errors: ``NicscopeError`` for a file that is no program, a device that cannot be, or programs
-    that wait for each other for ever; ``ProgramError`` for whatever programs raise, with the
-    number of the node of each.
+    ``capture``: as of ``run_programs``.  Errors: ``NicscopeError`` for a file that is no program, a
+    device that cannot be, or programs that wait for each other for ever; ``ProgramError`` for
+    whatever programs raise, with the number of the node of each.
     """
     from nicscope.drivers.simulate.ports.build import Faults
     from nicscope.interfaces.verbs_device.fabric import DESIGN, Fabric
@@ -425,6 +433,8 @@ def run_on_nodes(programs: Sequence[NodeProgram], wanted: Wanted) -> VerbsRuns:
         )
         for design in wanted.designs
     ]
+    if capture is not None:
+        capture.begin(fabrics[0])
     runs = [run for fabric in fabrics for run in _run_nodes(programs, fabric, wanted)]
     told = ", ".join(f"{node}: {each.told}" for node, each in enumerate(programs))
     seen = report_of_runs(told, fabrics, wanted)

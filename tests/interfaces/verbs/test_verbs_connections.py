@@ -119,6 +119,19 @@ def test_what_cannot_come_is_not_waited_for():
         CMID(port_space=cm.RDMA_PS_IB)
 
 
+@pytest.mark.usefixtures("twin_world")
+def test_an_address_is_resolved_into_its_object_later_too():
+    listening()
+    info = AddrInfo()
+    assert info.get_addrinfo(dst="10.0.0.1", dst_service="7471") is info
+    with refused("ENODEV"):
+        info.get_addrinfo(dst="192.0.2.1", dst_service="7")
+    end = CMID(CMEventChannel())
+    end.resolve_addr(info)
+    assert CMEvent(end.event_channel).event_type == cm.RDMA_CM_EVENT_ADDR_RESOLVED
+    assert info.dst == ("10.0.0.1", 7471)
+
+
 def test_an_end_says_what_it_is_and_takes_its_option(device_world):
     listener, client = listening(), asking()
     assert client.qpn == client.qp.qp_num

@@ -9,10 +9,11 @@ import pytest
 
 import nicscope as ns
 from nicscope.cli.app import main
-from nicscope.errors import DesignError
+from nicscope.errors import DesignError, StudyError
 from nicscope.interfaces.verbs.enumerations import names_of
 from nicscope.interfaces.verbs_device import calls
 from nicscope.studies.verbs_programs import TOPOLOGIES, topology_named
+from oracle.roce_frames import captured
 
 PINGPONG = ["examples/verbs_pingpong.py", "2"]
 NODES = ["--node", "0", "examples/verbs/server.py", "--node", "1"]
@@ -81,6 +82,38 @@ def test_a_timeline_on_standard_output_has_the_program_speak_beside_it(capfd):
     out, err = capfd.readouterr()
     assert json.loads(out)["traceEvents"]
     assert "the last answer was pong" in err
+
+
+def pinged(path, *words):
+    """Command, and the opcodes of the frames that it leaves in a file."""
+    assert main(["verbs", "run", "--pcap", str(path), *words]) == 0
+    return [each["opcode"] for _, _, each in captured(path.read_bytes())]
+
+
+def test_frames_are_captured_of_one_program_or_of_one_on_each_node(tmp_path, capsys):
+    rounds = ["RC SEND Only", "RC Acknowledge"]
+    assert pinged(tmp_path / "one.pcapng", *PINGPONG) == 4 * rounds
+    assert "one.pcapng: 8 frames" in capsys.readouterr().err
+    nodes = [*NODES, "examples/verbs/client.py 10.0.0.1 2"]
+    assert pinged(tmp_path / "two.pcapng", *nodes) == 4 * rounds
+    frames = captured((tmp_path / "two.pcapng").read_bytes())
+    assert {node for node, _, _ in frames} == {0, 1}
+
+
+def test_frames_on_standard_output_have_the_program_speak_beside_them(capfdbinary):
+    assert main(["verbs", "run", "--pcap", "-", *PINGPONG]) == 0
+
+    out, err = capfdbinary.readouterr()
+    assert len(captured(out)) == 8
+    assert b"the last answer was pong" in err
+
+
+def test_frames_are_of_one_design_and_do_not_mix_with_a_timeline():
+    designs = ["--design", "utlb", "--design", "rnic"]
+    with pytest.raises(StudyError, match="2 designs; capture one"):
+        ns.run_verbs(PINGPONG[0], pcap="x.pcapng", design=["utlb", "rnic"])
+    assert main(["verbs", "run", *designs, "--pcap", "x.pcapng", *PINGPONG]) == 2
+    assert main(["verbs", "run", "--timeline", "-", "--pcap", "-", *PINGPONG]) == 2
 
 
 def test_a_device_that_nobody_opened_has_an_empty_timeline(tmp_path):

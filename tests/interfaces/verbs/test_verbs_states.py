@@ -6,7 +6,15 @@ from verbs_ends import QKEY, End, needs, open_context, pair, refused, route
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.cq import CQ
 from nicscope.interfaces.verbs.mr import PD
-from nicscope.interfaces.verbs.qp import EVERY, QP, QPAttr, QPInitAttr, table, transition_errno
+from nicscope.interfaces.verbs.qp import (
+    EVERY,
+    QP,
+    QPAttr,
+    QPInitAttr,
+    heard,
+    table,
+    transition_errno,
+)
 
 STATE = int(e.IBV_QP_STATE)
 RESET, INIT, RTR, RTS, SQD, SQE, ERR = range(7)
@@ -38,6 +46,14 @@ def test_each_step_takes_exactly_what_is_listed(kind):
         wanted = bits(names)
         assert transition_errno(kind, now, then, sum(wanted)) == 0
         assert all(transition_errno(kind, now, then, sum(wanted) - bit) for bit in wanted)
+
+
+@pytest.mark.parametrize("kind", [e.IBV_QPT_XRC_SEND, e.IBV_QPT_XRC_RECV])
+def test_an_xrc_queue_pair_may_be_told_all_that_a_reliable_connection_is(kind):
+    for (now, then), names in zip(STEPS, SAID[e.IBV_QPT_RC], strict=True):
+        assert transition_errno(kind, now, then, heard(kind, sum(bits(names)))) == 0
+    for other in {*EVERY} - {kind, e.IBV_QPT_XRC_SEND, e.IBV_QPT_XRC_RECV}:
+        assert heard(other, (1 << 26) - 1) == (1 << 26) - 1
 
 
 @pytest.mark.parametrize("kind", EVERY)

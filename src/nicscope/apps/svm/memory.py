@@ -101,9 +101,13 @@ class Layout:
         return -(-self._used // self.page_bytes)
 
     def array(
-        self, name: str, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64
+        self,
+        name: str,
+        shape: int | tuple[int, ...],
+        dtype: DTypeLike = np.float64,
+        pages_after: int = 0,
     ) -> SharedArray:
-        """Add an array; it is initially zero.
+        """Add an array; it is initially zero.  ``pages_after``: that stay empty behind it.
 
         Errors: ``SimulationError`` for a name twice, no elements, or elements of no whole words.
         """
@@ -120,7 +124,7 @@ class Layout:
         first = self.pages * self.page_bytes
         made = SharedArray(name, first, sizes, kind, self.page_bytes)
         self.arrays[name] = made
-        self._used = first + made.byte_count
+        self._used = first + made.byte_count + pages_after * self.page_bytes
         return made
 
 

@@ -174,8 +174,10 @@ def duration_of(machine, n, task):
         and machine.sends[n, place_in(endpoint.taken, endpoint.send_ring)].payload == 0
     ):
         duration += costs.firmware_log
-    if task == POST_PAYLOAD and has_ports(machine.ports):
-        duration += placing_time(machine, n)
+    if task == POST_PAYLOAD:
+        duration += costs.firmware_accept
+        if has_ports(machine.ports):
+            duration += placing_time(machine, n)
     return duration
 
 

@@ -106,14 +106,28 @@ class AddrInfo(PyverbsValue):
         port_space: int = 0,
         flags: int = 0,
     ) -> None:
-        self.port_space, self.flags = int(port_space) or int(cm.RDMA_PS_TCP), int(flags)
-        self.src, self.dst = _place(src, src_service), _place(dst, dst_service)
-        if self.port_space not in (cm.RDMA_PS_TCP, cm.RDMA_PS_UDP):
+        self.get_addrinfo(src, dst, src_service, dst_service, port_space, flags)
+
+    def get_addrinfo(
+        self,
+        src: str | None = None,
+        dst: str | None = None,
+        src_service: str | None = None,
+        dst_service: str | None = None,
+        port_space: int = 0,
+        flags: int = 0,
+    ) -> AddrInfo:
+        """Resolve names and services anew, into this object; errors: EOPNOTSUPP, ENODEV, ENOENT."""
+        space = int(port_space) or int(cm.RDMA_PS_TCP)
+        if space not in (cm.RDMA_PS_TCP, cm.RDMA_PS_UDP):
             raise error("Failed to get Address Info", errno.EOPNOTSUPP)
+        ends = _place(src, src_service), _place(dst, dst_service)
         known = set().union(ANYWHERE, *map(local_names, here().neighbours))
-        for name, _ in (self.src, self.dst):
-            if name not in known:
-                raise error("Failed to get Address Info", errno.ENODEV)
+        if any(name not in known for name, _ in ends):
+            raise error("Failed to get Address Info", errno.ENODEV)
+        self.port_space, self.flags = space, int(flags)
+        self.src, self.dst = ends
+        return self
 
 
 def _place(name: str | None, service: str | None) -> tuple[str, int]:

@@ -269,6 +269,18 @@ def table() -> dict[tuple[int, int], Masks]:
     return steps
 
 
+# What Linux leaves out of a change of an XRC queue pair (``modify_qp_mask`` of uverbs_cmd.c).
+_UNHEARD = {
+    XRC_SEND: _mask("MAX_DEST_RD_ATOMIC MIN_RNR_TIMER"),
+    XRC_RECV: _mask("MAX_QP_RD_ATOMIC RETRY_CNT RNR_RETRY"),
+}
+
+
+def heard(kind: int, mask: int) -> int:
+    """What the kernel hears of a change: an XRC queue pair may be told what it has no use for."""
+    return mask & ~_UNHEARD.get(kind, 0)
+
+
 def transition_errno(kind: int, now: int, then: int, mask: int) -> int:
     """The errno for an invalid state transition, or 0.
 
@@ -606,7 +618,7 @@ class QP(PyverbsCM):
 
     def modify(self, qp_attr: QPAttr, mask: int) -> None:
         """Set the attributes that ``mask`` names; errors: EINVAL, and nothing is changed."""
-        wanted, failed = int(mask), "Failed to modify QP"
+        wanted, failed = heard(self._type, int(mask)), "Failed to modify QP"
         now = self.qp_state
         then = qp_attr.qp_state if wanted & e.IBV_QP_STATE else now
         if wanted & e.IBV_QP_CUR_STATE and qp_attr.cur_qp_state != now:

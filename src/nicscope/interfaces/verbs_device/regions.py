@@ -194,8 +194,12 @@ class Protection(AddressSpace):
         address: int | None = None,
         length: int | None = None,
         access: int | None = None,
+        iova: int | None = None,
     ) -> None:
-        """Change a region; its keys stay.  Errors: as ``register``; then nothing has changed."""
+        """Change a region, addressed from ``iova`` or its own address on; its keys stay.
+
+        Errors: as ``register``; then nothing has changed.
+        """
         old = self._region(handle)
         if pd is not None and pd not in self._domains:
             raise Refused(errno.EINVAL)
@@ -208,8 +212,8 @@ class Protection(AddressSpace):
         if new.access & calls.REMOTE_WRITE and not new.access & calls.LOCAL_WRITE:
             raise Refused(errno.EINVAL)
         if address is not None and length is not None:
-            new.address = new.base = address
-            new.length = length
+            new.address, new.length = address, length
+            new.base = address if iova is None else iova
         self._pin(new)
         self._flush_posted()
         self._regions[handle] = new

@@ -293,24 +293,18 @@ def _queue() -> tuple[float, float]:
 
 STEP = 8  # bytes
 MOST = 4096
-ON_IO_BUS = "p6-pci"
 
 
-def crossover(outcome: Outcome, item: Item) -> None:
+def crossover(outcome: Outcome, item: Item) -> None:  # noqa: ARG001 - what is printed is of other machines
     """Up to which size the processor moves a message to the NIC faster than DMA.
 
-    The machines on which the cited sizes were measured snoop DMA, so it is DMA with intervention
-    here; the one size that is compared is of a machine with its NIC on an I/O bus, as theirs.
+    DMA is that with intervention, as the machines of the cited sizes snoop it.
 
     Time the way from host memory to NIC memory, no messaging around it.
     """
     uncached, combined = map(_crossover, (Mechanism.PIO, Mechanism.PIO_COMBINED))
     pairs = [[latency(name, size).until_seen() for name in ("cni", "pio")] for size in SIZES]
     shares = [100 * (1 - queue / words) for queue, words in pairs]
-    outcome.measure(
-        item,
-        crossover_on_io_bus=lambda: _crossover(Mechanism.PIO_COMBINED, ON_IO_BUS),
-    )
     outcome.shape(
         "write-combining-reaches-further",
         combined >= 4 * uncached,
@@ -323,9 +317,9 @@ def crossover(outcome: Outcome, item: Item) -> None:
     )
 
 
-def _crossover(mechanism: Mechanism, platform: str = PLATFORM) -> int:
+def _crossover(mechanism: Mechanism) -> int:
     """The largest multiple of 8 bytes up to which DMA is not faster."""
-    host, nic = machine_parameters(load_platform(platform))
+    host, nic = machine_parameters(load_platform(PLATFORM))
 
     def moved(mechanism: Mechanism, byte_count: int) -> int:
         """Picoseconds to move a message, just written, to the NIC's memory."""

@@ -138,6 +138,16 @@ class ColdStart(msgspec.Struct, frozen=True):
         (transfer,) = self.of(Engine.HOST_TX, packet)
         return float(transfer["end"] - transfer["start"]) / PS_PER_US
 
+    def lost_to_gaps(self) -> float:
+        """Share of the bus's bandwidth that the steady stream leaves unused.
+
+        The bus's bandwidth is what the paper calls full (3.4), the 124 MB/s of the second hostTx.
+        """
+        transfers = self.of(Engine.HOST_TX)
+        steady = transfers[transfers["packet"] >= STEADY]["start"]
+        moved = PAYLOAD * PS_PER_US * (len(steady) - 1) / int(steady[-1] - steady[0])
+        return 1 - moved / FULL
+
     def events(self) -> dict[str, float]:
         """The durations (us) that Figure 4 prints, by the names of the calibration."""
         return {
@@ -157,14 +167,8 @@ def cold_start(ends: Sequence[Costs], *, logging: bool = False) -> ColdStart:
 
 
 def lost_to_gaps(ends: Sequence[Costs]) -> float:
-    """Share of the bus's bandwidth that a steady stream of 8 KB leaves unused, with the log.
-
-    The bus's bandwidth is what the paper calls full (3.4), the 124 MB/s of the second hostTx.
-    """
-    transfers = cold_start(ends, logging=True).of(Engine.HOST_TX)
-    steady = transfers[transfers["packet"] >= STEADY]["start"]
-    moved = PAYLOAD * PS_PER_US * (len(steady) - 1) / int(steady[-1] - steady[0])
-    return 1 - moved / FULL
+    """``ColdStart.lost_to_gaps``, with the log."""
+    return cold_start(ends, logging=True).lost_to_gaps()
 
 
 def dma_mbytes_s(costs: Costs, size: int) -> dict[str, float]:

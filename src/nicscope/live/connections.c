@@ -120,17 +120,23 @@ EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *base)
 	free(channel);
 }
 
+/* Have an event be read from a channel; it is opened for this alone, as readers are to see that it
+ * ends when the machine does. */
+static int put_event(const struct rdma_event_channel *channel, const struct live_cm_event *event)
+{
+	char path[64];
+	snprintf(path, sizeof path, "/proc/self/fd/%d", channel->fd);
+	int file = open(path, O_WRONLY | O_CLOEXEC);
+	ssize_t written = file < 0 ? -1 : write(file, event, sizeof *event);
+	if (file >= 0)
+		close(file);
+	return written == (ssize_t)sizeof *event ? 0 : -1;
+}
+
 static int announce(struct end *end, uint32_t type)
 {
 	struct live_cm_event event = {.cookie = (uintptr_t)end, .handle = end->handle, .type = type};
-	char path[64];
-	/* Opened for this alone: readers are to see that the channel ends when the machine does. */
-	snprintf(path, sizeof path, "/proc/self/fd/%d", end->id.channel->fd);
-	int file = open(path, O_WRONLY | O_CLOEXEC);
-	ssize_t written = file < 0 ? -1 : write(file, &event, sizeof event);
-	if (file >= 0)
-		close(file);
-	return written == (ssize_t)sizeof event ? 0 : -1;
+	return put_event(end->id.channel, &event);
 }
 
 EXPORT const char *rdma_event_str(int event)
@@ -814,7 +820,6 @@ static void group_of(union ibv_gid *gid, const struct sockaddr *at)
 
 EXPORT int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *at, void *program)
 {
-	struct channel *channel = (struct channel *)id->channel;
 	struct live_cm_event event = {.cookie = (uintptr_t)end_of(id), .handle = end_of(id)->handle,
 		.type = RDMA_CM_EVENT_MULTICAST_JOIN, .qp_num = 0xffffff, .qkey = RDMA_UDP_QKEY};
 	union ibv_gid gid;
@@ -824,7 +829,7 @@ EXPORT int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *at, void 
 		return wrong(failed);
 	memcpy(&event.private0, gid.raw, sizeof gid.raw);
 	event.private2 = (uintptr_t)program;
-	if (write(channel->write, &event, sizeof event) != (ssize_t)sizeof event)
+	if (put_event(id->channel, &event))
 		return -1;
 	return is_done(end_of(id), RDMA_CM_EVENT_MULTICAST_JOIN);
 }

@@ -582,8 +582,7 @@ def forget_requests(live, n, p):
     have drawn from it, if it is one, is nobody's.
     """
     ports = live.machine.ports
-    ring = ports.rules[0].ring
-    last = ports.table[n, p].received
+    ring, last = ports.rules[0].ring, ports.table[n, p].received
     for number in range(max(last - ring, np.int64(0)), last):
         report = ports.reports[n, p, layout.RECEIVED, place_in(number, ring)]
         row = report.cookie - 1
@@ -714,8 +713,7 @@ def _put_send(live, n, ring, p, process, i, place):
     if port.kind == calls.UD:
         name, remote, swap = _route(live, n, p, i)
         options |= layout.OF_V4 * taken.is_v4
-    told = np.int64(NONE) if is_none else np.int64(live.operations[opcode, 2])
-    cookie = _keep(live, n, i, ring, p, told)
+    cookie = _keep(live, n, i, ring, p, NONE if is_none else live.operations[opcode, 2])
     if place == 0:
         _write_words(live.machine.store.control[process], word, swap)
     else:
@@ -872,17 +870,13 @@ def _collect_received(live, n, p, number, i):
     ended.length = report.length
     ended.qp_num = port.number
     ended.source = port.peer
-    if report.buffers & 1 != 0:
-        ended.flags = calls.WITH_IMM
-        ended.word = report.name
-    elif report.buffers & 2 != 0:
-        ended.flags = calls.WITH_INV
+    if report.buffers & 3 != 0:
+        ended.flags = calls.WITH_IMM if report.buffers & 1 != 0 else calls.WITH_INV
         ended.word = report.name
     if port.kind == calls.UD and report.status == layout.DONE:
-        sender = live.ports[report.node, report.offset]
-        ended.flags |= calls.WITH_GRH | sender.is_v4 * IPV4_BIT
-        ended.source = sender.number
         is_v4 = np.int64(report.buffers & IS_OF_V4 != 0)
+        ended.flags |= calls.WITH_GRH | is_v4 * IPV4_BIT
+        ended.source = live.ports[report.node, report.offset].number
         _put_header(live, n, row, report.node, is_v4, report.length - HEADER)
     _release(live, n, row)
     return True

@@ -310,8 +310,7 @@ def serve_paced(live, patience):
         soonest = min(moves, timer)
         is_moving = moves <= timer and moves < NEVER
         since = now - state.shown_at
-        is_patient = is_moving or since < REST_NS
-        if is_patient and not _all_wait(live, since > LOOK_NS, is_moving):
+        if not _all_wait(live, since > LOOK_NS, is_moving) and (is_moving or since < REST_NS):
             if is_asked(live):
                 return ASKED
             yield_processor(live)
@@ -587,23 +586,20 @@ def forget_requests(live, n, p):
     have drawn from it, if it is one, is nobody's.
     """
     ports = live.machine.ports
-    ring = ports.rules[0].ring
-    last = ports.table[n, p].received
+    ring, last = ports.rules[0].ring, ports.table[n, p].received
     for number in range(max(last - ring, np.int64(0)), last):
         report = ports.reports[n, p, layout.RECEIVED, place_in(number, ring)]
         row = report.cookie - 1
         report.cookie = 0
-        if row < 0:
-            continue
-        if live.pool[n, row].port != p and live.pool[n, row].port != NOBODYS:
-            give_up(live, n, np.int64(live.pool[n, row].ring))
-        _release(live, n, row)
+        if row >= 0:
+            if live.pool[n, row].port not in (p, NOBODYS):
+                give_up(live, n, np.int64(live.pool[n, row].ring))
+            _release(live, n, row)
     for row in range(live.nodes[n].fresh):
-        if live.pool[n, row].port == p:
-            if live.ports[n, p].number == 0:
-                live.pool[n, row].port = NOBODYS
-            else:
-                _release(live, n, row)
+        if live.pool[n, row].port == p and live.ports[n, p].number != 0:
+            _release(live, n, row)
+        elif live.pool[n, row].port == p:
+            live.pool[n, row].port = NOBODYS
 
 
 @step
@@ -694,8 +690,7 @@ def _put_send(live, n, ring, p, process, i, place):
     # One that is none fails in its turn, as its memory is nobody's.
     is_none = opcode >= live.operations.shape[0] or live.operations[opcode, 0] < 0
     is_none = is_none or (taken.inlined >= 0 and port.inline_at == 0)
-    if is_none:
-        opcode = np.int64(calls.WR_SEND)
+    opcode = np.int64(calls.WR_SEND if is_none else opcode)
     operation, options = live.operations[opcode, 0], live.operations[opcode, 1]
     if taken.flags & calls.SIGNALED == 0:
         options |= layout.UNSIGNALLED
@@ -722,8 +717,7 @@ def _put_send(live, n, ring, p, process, i, place):
     if port.kind == calls.UD:
         name, remote, swap = _route(live, n, p, i)
         options |= layout.OF_V4 * taken.is_v4
-    told = np.int64(NONE) if is_none else np.int64(live.operations[opcode, 2])
-    cookie = _keep(live, n, i, ring, p, told)
+    cookie = _keep(live, n, i, ring, p, NONE if is_none else live.operations[opcode, 2])
     if place == 0:
         _write_words(live.machine.store.control[process], word, swap)
     else:
@@ -880,11 +874,8 @@ def _collect_received(live, n, p, number, i):
     ended.length = report.length
     ended.qp_num = port.number
     ended.source = port.peer
-    if report.buffers & 1 != 0:
-        ended.flags = calls.WITH_IMM
-        ended.word = report.name
-    elif report.buffers & 2 != 0:
-        ended.flags = calls.WITH_INV
+    if report.buffers & 3 != 0:
+        ended.flags = calls.WITH_IMM if report.buffers & 1 != 0 else calls.WITH_INV
         ended.word = report.name
     if port.kind == calls.UD and report.status == layout.DONE:
         is_v4 = np.int64(report.buffers & IS_OF_V4 != 0)

@@ -60,19 +60,19 @@ TINY = Workload(
     nodes=4,
     processes=2,
     reduction=8,
-    served=True,
+    is_direct=True,
 )
 
 
 @pytest.fixture(scope="module")
 def radix():
-    return run_application("radix", "64K", PLACEMENT)
+    return run_application("radix", "64K", PLACEMENT, is_direct=True)
 
 
 def test_the_programs_are_the_papers_eight_on_its_four_nodes_of_two_processors():
     assert {one.label for one in MINI.programs} == set(EIGHT)
     assert (MINI.nodes, MINI.processes) == (4, 2)
-    assert MINI.served
+    assert MINI.is_direct
 
 
 @pytest.mark.requirement("MI-53", weak="which lookups there are, not the sweep")
@@ -83,7 +83,8 @@ def test_both_ends_of_a_real_programs_transfers_are_looked_up(radix):
 
     counts = {op: int((found["op"] == op).sum()) for op in Op}
     assert counts[Op.READ] == counts[Op.SERVE_READ] == radix.fetches > 0
-    assert counts[Op.WRITE] == counts[Op.SERVE_WRITE] == radix.diffs > 0
+    # Runs of diffs, write notices and barriers, as GeNIMA writes them.
+    assert counts[Op.WRITE] == counts[Op.SERVE_WRITE] > radix.diffs > 0
     # What asks for a page is a descriptor, and no buffer.
     assert counts[Op.SEND] == counts[Op.RECV] == 0
     asked, served = ({name: column[at::2] for name, column in found.items()} for at in (0, 1))

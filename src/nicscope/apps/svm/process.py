@@ -381,15 +381,15 @@ def run_on_shared_memory(
     costs: Costs | None = None,
     *,
     with_initial: bool = False,
-    is_by_runs: bool = False,
+    is_direct: bool = False,
     seed: int = 0,
 ) -> Run:
     """Run ``program`` once in every process, with the arrays of ``layout`` in shared memory.
 
     ``set_up`` writes what stands in them before the processes are made; it is called with what
     gives it an array to write.  ``with_initial``: its program is recorded with the first
-    distribution of that.  ``is_by_runs``: each run of a diff's words is recorded as a write of its
-    own.  ``seed``: of the processes' skew.
+    distribution of that.  ``is_direct``: nobody at the other end takes part, as in GeNIMA.
+    ``seed``: of the processes' skew.
 
     Errors: ``SimulationError`` for a placement without processes.
     """
@@ -397,11 +397,10 @@ def run_on_shared_memory(
         raise SimulationError("a program has at least one process on at least one node")
     costs = costs or Costs()
     record = ProgramRecord(placement.processes, layout.page_bytes, with_initial=with_initial)
-    records = Records(record, layout.page_bytes, is_by_runs=is_by_runs)
+    records = Records(record, layout.pages, layout.page_bytes, is_direct=is_direct)
     domains = domains_of(layout, placement)
-    coherence = Coherence(
-        domains, Notices(len(domains)), LogicalWire(costs, records), costs, record
-    )
+    wire = LogicalWire(costs, records)
+    coherence = Coherence(domains, Notices(len(domains)), wire, costs, record, is_eager=is_direct)
     cluster = Cluster(PLATFORM, nodes=max(2, placement.nodes), host_bytes=1 << 20)
     if set_up is not None:
         set_up(lambda array: array.in_bytes(domains[0].memory))

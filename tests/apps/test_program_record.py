@@ -245,18 +245,17 @@ def test_a_direct_diff_is_a_write_for_each_run_of_its_words_and_announced():
     assert whole.diffs == direct.diffs == 1
     assert writes(whole) == [(12, 5 * 4 + 3 * 8)]
     # Behind the only page lies the first process's log of notices, then the second's.
-    announced = (2 * 4096, REQUEST_BYTES + 4)
-    assert writes(direct) == [(12, 12), (36, 4), (4000, 4), announced]
+    runs, announced = [(12, 12), (36, 4), (4000, 4)], (2 * 4096, REQUEST_BYTES + 4)
+    assert writes(direct) == [*runs, announced]
     rows = direct.program.rows_of(1)
     deposits = [place for place, row in enumerate(rows) if row.operation == "deposit"]
-    assert [(rows[p].address, rows[p].length) for p in deposits] == writes(direct)
-    # All are posted once the computing is over, and the notice waits for each.
-    *runs, notice = deposits
-    assert rows[runs[0]].after is None
-    assert [rows[place].after for place in runs[1:]] == [(runs[0] - 1,)] * 2
-    assert rows[notice].after == tuple(runs)
-    assert rows[notice + 1].operation == "barrier"
-    assert rows[notice + 1].after is None
+    assert [(rows[p].address, rows[p].length) for p in deposits] == runs
+    # All are posted once the computing is over, and the barrier waits for each.
+    first = deposits[0]
+    assert rows[first].after is None
+    assert [rows[place].after for place in deposits[1:]] == [(first - 1,)] * 2
+    assert rows[deposits[-1] + 1].operation == "barrier"
+    assert rows[deposits[-1] + 1].after == tuple(deposits)
 
 
 def test_direct_barriers_are_writes_and_direct_locks_are_the_nics_own():

@@ -256,7 +256,7 @@ def run_application(
         [_traffic(columns, node, program.layout.page_bytes) for node in range(placement.nodes)],
         application.printed if is_as_paper and placement == PAPERS_PLACEMENT else None,
         run.records.program,
-        SharedMemory(run.records.memory_bytes(processes), program.layout.page_bytes),
+        SharedMemory(program.layout.pages * program.layout.page_bytes, program.layout.page_bytes),
         costs,
     )
 

@@ -152,7 +152,7 @@ class Records:
 
         Each has a log of each process behind shared memory, at the same address as the process
         itself, and its copy is written a page at a time.  What no longer fits before a log's end
-        begins it again.
+        begins it again.  In a program trace a barrier carries no notices.
         """
         if not self._is_direct:
             return
@@ -170,11 +170,6 @@ class Records:
         ]
         for other in others:
             self._write(caller, other, pieces)
-        self.program.deposit(caller, [(other.node, *piece) for other in others for piece in pieces])
-
-    def memory_bytes(self, processes: int) -> int:
-        """Of shared memory, and of logs of ``processes`` behind it."""
-        return self._pages * self._page_bytes + processes * self._log_bytes
 
     def columns(self) -> dict[str, NDArray[np.generic]]:
         """The rows, rising in time."""
@@ -348,6 +343,10 @@ class ProgramRecord:
 
     def _add(self, strand: _RowSequence, row: ProgramRow) -> None:
         rows = self._rows.setdefault(strand.process, [])
+        if not strand.waits and strand.last == (len(rows) - 1 if rows else None):  # most by far
+            rows.append(row)
+            strand.last = len(rows) - 1
+            return
         own = {place for process, place in strand.waits if process == strand.process}
         own |= set() if strand.last is None else {strand.last}
         others = sorted({each for each in strand.waits if each[0] != strand.process})

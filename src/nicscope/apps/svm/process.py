@@ -213,7 +213,7 @@ class Process:
             if least == WRITABLE:
                 await self._coherence.ensure_home_writable(self._caller, self.number, missing)
                 missing = missing[self._mapped[missing] < least]
-            for page in dict.fromkeys(missing.tolist()):
+            for page in in_order(missing, len(self._mapped)):
                 await self._coherence.have(self._caller, self.number, page, least)
 
     def _range(self, array: SharedArray, begin: int, end: int | None) -> tuple[int, int]:
@@ -229,6 +229,17 @@ class Process:
         view = self._caller.domain.array(array).reshape(-1)[begin:end]
         view.flags.writeable = writable
         return view
+
+
+def in_order(pages: NDArray[np.int64], every: int) -> list[int]:
+    """The different ones of ``pages``, of ``every`` there are, each where it comes first."""
+    if len(pages) < every:
+        return [*dict.fromkeys(pages.tolist())]
+    first = np.full(every, len(pages))
+    first[pages[::-1]] = np.arange(len(pages))[::-1]  # what is put down last stays
+    found = np.flatnonzero(first < len(pages))
+    in_turn: list[int] = found[np.argsort(first[found])].tolist()
+    return in_turn
 
 
 class Barrier:

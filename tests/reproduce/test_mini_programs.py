@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from mini_program_samples import eight_programs, timed
 
-from nicscope.errors import SimulationError, StudyError
+from nicscope.errors import SimulationError, StudyError, TraceError
 from nicscope.reports.figures.studies import draw_study
 from nicscope.studies.applications import placed, run_application, write_application_program
 from nicscope.studies.reproduce.harness import (
@@ -19,6 +19,7 @@ from nicscope.studies.reproduce.harness import (
     study,
 )
 from nicscope.studies.reproduce.keeping import Kept
+from nicscope.studies.reproduce.traced import mini
 from nicscope.studies.reproduce.traced.mini import (
     ALL,
     CLOSE,
@@ -31,7 +32,7 @@ from nicscope.studies.reproduce.traced.mini import (
     rank_correlation,
     specs,
     time_programs,
-    timed_apart,
+    timing_apart,
 )
 from nicscope.studies.reproduce.traced.programs import (
     PAPER,
@@ -206,13 +207,17 @@ def test_one_processor_takes_what_all_processes_compute(application):
     assert found.rows()[0]["speed_up"] == pytest.approx(computing / 1e9 / 2)
 
 
-def test_what_a_process_of_its_own_refuses_is_refused_here_and_that_it_ends_is_told(
-    application, tmp_path
+def test_what_another_process_refuses_is_refused_here_and_that_it_ends_is_told(
+    application, tmp_path, monkeypatch
 ):
-    with pytest.raises(SimulationError, match="larger table"):
-        list(timed_apart(application.program, [("vmmc-static", "entries=2")], 2))
-    with pytest.raises(RuntimeError, match=r"timed vmmc-static entries=65536 ended"):
-        list(timed_apart(tmp_path / "none.program.parquet", [STATIC], 1))
+    with timing_apart() as work:
+        with pytest.raises(SimulationError, match="larger table"):
+            list(work(application.program, [("vmmc-static", "entries=2")], 2))
+        with pytest.raises(TraceError, match=r"none\.program"):  # the same process is asked
+            list(work(tmp_path / "none.program.parquet", [STATIC], 1))
+    monkeypatch.setattr(mini, "WORKER", "nicscope.version")  # a module that answers nothing
+    with timing_apart() as work, pytest.raises(RuntimeError, match="static entries=65536 ended"):
+        list(work(application.program, [STATIC], 1))
 
 
 @pytest.mark.compiled

@@ -241,7 +241,7 @@ def _record(asked: _Asked, folder: Path, done: Callable[[int], None]) -> None:
 AT_ONCE = 4  # programs: one takes up to 2 GB
 # The programs that take longest at the papers' sizes, the longest last, so that it is begun first
 # and no worker is left alone with it in the end.
-LONGEST = ("water-spatial", "barnes", "volrend", "raytrace", "lu")
+LONGEST = ("water-spatial", "barnes", "radix", "volrend", "lu", "water-nsquared", "raytrace")
 
 
 def _labour(task: Task) -> int:

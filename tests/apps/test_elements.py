@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nicscope.apps.svm.coherence import READ, SHARED_BASE
 from nicscope.apps.svm.memory import RUN_HEAD, Layout, diff_of
-from nicscope.apps.svm.process import Placement, run_on_shared_memory
+from nicscope.apps.svm.process import Placement, in_order, run_on_shared_memory
 
 ACROSS = np.dtype([("number", np.int64), ("filling", np.int64, 149)])  # 1,200 bytes
 
@@ -101,6 +101,13 @@ def test_rows_have_the_pages_that_they_touch_row_by_row():
 
     assert array.pages_of_each_row(np.array([4, 0, 1])).tolist() == [2, 0, 0, 1]
     assert array.pages_of_each_row(np.array([], np.int64)).tolist() == []
+
+
+@given(st.integers(1, 12).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n - 1)))))
+def test_pages_have_the_order_of_their_first_places(case):
+    every, pages = case
+
+    assert in_order(np.array(pages, np.int64), every) == list(dict.fromkeys(pages))
 
 
 PAGE = 256

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import nicscope as ns
+from nicscope.apps.svm.coherence import CONTROL_BASE, REQUEST_BYTES, SHARED_BASE
 from nicscope.apps.svm.memory import Layout
 from nicscope.apps.svm.process import Placement, run_on_shared_memory
 from nicscope.errors import OutputError
@@ -216,7 +217,7 @@ def test_a_trace_of_each_kind_is_named_once(tmp_path):
         ns.run_app("fft", "1K", out=[out, out])
 
 
-def test_a_diff_may_be_recorded_as_a_write_for_each_run_of_its_words():
+def test_a_direct_diff_is_a_write_for_each_run_of_its_words_and_announced():
     """As GeNIMA deposits it, whose homes take no diff apart (miNI, V)."""
     layout = Layout()
     words = layout.array("words", 1024, np.uint32)
@@ -229,26 +230,90 @@ def test_a_diff_may_be_recorded_as_a_write_for_each_run_of_its_words():
             await me.scatter(words, np.array([3, 4, 5, 9, 1000]), np.arange(1, 6, dtype=np.uint32))
             await me.compute(1000)
 
-    whole, by_runs = (
-        run_on_shared_memory(body, layout, Placement(2, 1), is_by_runs=is_by_runs).records
-        for is_by_runs in (False, True)
+    whole, direct = (
+        run_on_shared_memory(body, layout, Placement(2, 1), is_direct=is_direct).records
+        for is_direct in (False, True)
     )
 
     def writes(records):
         columns = records.columns()
-        mine = columns["op"] == Op.WRITE
-        places = (columns["address"][mine] % 4096).tolist()
+        mine = (columns["op"] == Op.WRITE) & (columns["node"] == 1)
+        mine &= columns["address"] >= SHARED_BASE
+        places = (columns["address"][mine] - SHARED_BASE).tolist()
         return list(zip(places, columns["length"][mine].tolist(), strict=True))
 
-    assert whole.diffs == by_runs.diffs == 1
+    assert whole.diffs == direct.diffs == 1
     assert writes(whole) == [(12, 5 * 4 + 3 * 8)]
-    assert writes(by_runs) == [(12, 12), (36, 4), (4000, 4)]
-    rows = by_runs.program.rows_of(1)
+    # Behind the only page lies the first process's log of notices, then the second's.
+    runs, announced = [(12, 12), (36, 4), (4000, 4)], (2 * 4096, REQUEST_BYTES + 4)
+    assert writes(direct) == [*runs, announced]
+    rows = direct.program.rows_of(1)
     deposits = [place for place, row in enumerate(rows) if row.operation == "deposit"]
-    assert [(rows[p].address, rows[p].length) for p in deposits] == writes(by_runs)
+    assert [(rows[p].address, rows[p].length) for p in deposits] == runs
     # All are posted once the computing is over, and the barrier waits for each.
     first = deposits[0]
     assert rows[first].after is None
     assert [rows[place].after for place in deposits[1:]] == [(first - 1,)] * 2
     assert rows[deposits[-1] + 1].operation == "barrier"
     assert rows[deposits[-1] + 1].after == tuple(deposits)
+
+
+def test_direct_barriers_are_writes_and_direct_locks_are_the_nics_own():
+    layout = Layout()
+    words = layout.array("words", 1024, np.uint32)
+
+    async def body(me):
+        if me.number == 0:
+            await me.write(words)
+        await me.barrier()
+        await me.compute(10**5 * (1 + me.number))
+        await me.acquire("lock")
+        (await me.write(words, me.number, me.number + 1))[0] = 1
+        await me.release("lock")
+        await me.compute(10**7)
+
+    columns = run_on_shared_memory(body, layout, Placement(3, 2), is_direct=True).records.columns()
+
+    assert set(columns["op"].tolist()) == {Op.READ, Op.WRITE}
+    assert (columns["pid"] < 2).all()  # no node has a protocol process
+    told = columns["address"] == CONTROL_BASE
+    names = ("node", "pid", "peer", "length")
+    rows = list(zip(*(columns[name][told].tolist() for name in names), strict=True))
+    # Three barriers, at the first of which nobody has written anything.
+    assert sorted(rows) == sorted(3 * [(1, 1, 0, 32), (2, 1, 0, 32), (0, 0, 1, 32), (0, 0, 2, 32)])
+    # Who lets go of the lock has written one page, and tells each other node of that at once.
+    logs = columns["address"] >= SHARED_BASE + 4096
+    at_lock = logs & (columns["length"] == REQUEST_BYTES + 4)
+    heard = list(zip(columns["node"][at_lock], columns["peer"][at_lock], strict=True))
+    # The home writes it once before the second barrier too.
+    first = [(0, 1), (0, 2)]
+    each = [(node, peer) for node in range(3) for _ in range(2) for peer in range(3)]
+    assert heard == first + [pair for pair in each if pair[0] != pair[1]]
+
+
+def test_a_log_of_notices_is_written_page_by_page_and_begins_again_when_it_is_full():
+    pages = 1100  # whose notices take more than a page
+    layout = Layout()
+    words = layout.array("words", (pages, 1024), np.uint32)
+
+    async def body(me):
+        if me.number == 0:
+            for _ in range(2):
+                await me.write(words)
+                await me.barrier()
+
+        else:
+            await me.barrier()
+            await me.barrier()
+
+    columns = run_on_shared_memory(body, layout, Placement(2, 1), is_direct=True).records.columns()
+
+    log = SHARED_BASE + pages * 4096
+    logged = (columns["op"] == Op.WRITE) & (columns["address"] >= log)
+    places = (columns["address"][logged] - log).tolist()
+    length = REQUEST_BYTES + 4 * pages
+    # It holds one notice of all pages, so the second begins where the first did.
+    assert list(zip(places, columns["length"][logged].tolist(), strict=True)) == 2 * [
+        (0, 4096),
+        (4096, length - 4096),
+    ]

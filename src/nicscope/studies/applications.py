@@ -212,7 +212,7 @@ def run_application(
     watch: Callable[[int, int], None] | None = None,
     *,
     with_initial: bool = False,
-    is_by_runs: bool = False,
+    is_direct: bool = False,
     inputs: Mapping[str, int] | None = None,
     skew_us: float = 0.0,
 ) -> ApplicationRun:
@@ -220,7 +220,7 @@ def run_application(
 
     ``watch`` is told how many of ``PHASES`` are over, of how many.  ``with_initial``: what each
     process did, as it is recorded, includes the first distribution of data.
-    ``is_by_runs``: a diff is recorded as a write for each run of its words, not as one.
+    ``is_direct``: nobody at the other end of a request takes part, as in GeNIMA.
     ``inputs``: what else than by default is asked of a program that is not at the paper's size.
     ``skew_us``: by how much processes leave a barrier at different times, at most.
     Errors: ``StudyError`` for a name or a size that is none, and if the result is wrong;
@@ -246,7 +246,7 @@ def run_application(
             program.set_up,
             costs,
             with_initial=with_initial,
-            is_by_runs=is_by_runs,
+            is_direct=is_direct,
             seed=seed,
         )
     over()

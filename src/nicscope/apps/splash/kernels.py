@@ -176,7 +176,9 @@ def _places(
     """The position of each key of ``process``: after lower digits and lower processes."""
     before = np.concatenate([[0], np.cumsum(counts.sum(axis=0))[:-1]])
     before += counts[:process].sum(axis=0)
-    order = np.argsort(digit, kind="stable")
+    # NumPy sorts numbers of 16 bits by counting.
+    few = digit.astype(np.uint16) if counts.shape[1] <= 1 << 16 else digit
+    order = np.argsort(few, kind="stable")
     places = np.empty(len(digit), np.int64)
     own = counts[process]
     within = np.arange(len(digit)) - np.repeat(np.cumsum(own) - own, own)

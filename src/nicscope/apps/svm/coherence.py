@@ -77,12 +77,22 @@ class Records:
     """Rows of a request trace, and counts of events."""
 
     def __init__(
-        self, program: ProgramRecord, page_bytes: int = PAGE, *, is_by_runs: bool = False
+        self, program: ProgramRecord, pages: int, page_bytes: int = PAGE, *, is_direct: bool = False
     ) -> None:
-        """``is_by_runs``: each run of a diff's words is a write of its own, as GeNIMA has them."""
+        """``pages`` of shared memory.  ``is_direct``: requests are GeNIMA's.
+
+        It has no process at the other end that would answer (miNI, V, [23]): pages are read, and
+        runs of a diff's words, write notices and barriers written where they belong; locks are the
+        NICs' own.
+        """
         self.program = program
+        self._pages = pages
         self._page_bytes = page_bytes
-        self._is_by_runs = is_by_runs
+        self._is_direct = is_direct
+        self._log_bytes = 0
+        if is_direct:  # of each process; it holds a notice of each page, the most of an interval
+            self._log_bytes = -(-(REQUEST_BYTES + WORD * pages) // page_bytes) * page_bytes
+        self._logged: dict[int, int] = {}  # bytes of its log that a process has filled
         self._rows: list[tuple[int, int, int, int, int, int, int, bool]] = []
         self.fetches = 0
         self.initial_copies = 0
@@ -96,7 +106,8 @@ class Records:
         self.initial_copies += is_initial
         self.fetches += not is_initial
         to = (home.node, is_initial)
-        self._add(caller, SEND, CONTROL_BASE, REQUEST_BYTES, *to)
+        if not self._is_direct:
+            self._add(caller, SEND, CONTROL_BASE, REQUEST_BYTES, *to)
         self._add(caller, READ, self._address(page), self._page_bytes, *to)
         self.program.fetch(caller, page, home, is_initial=is_initial)
 
@@ -112,15 +123,53 @@ class Records:
         is_protocols = caller.pid == caller.domain.protocol_pid
         sender = caller if is_protocols else caller._replace(pid=diff.pid)
         pieces = [(diff.first_byte, min(diff.message_bytes, self._page_bytes - diff.first_byte))]
-        if self._is_by_runs:
+        if self._is_direct:
             pieces = [(int(run[0]) * WORD, len(run) * WORD) for run in diff.runs]
-        for begin, length in pieces:
-            self._add(sender, WRITE, self._address(diff.page) + begin, length, home.node, False)
-        self.program.deposit(caller, diff.page, pieces, home)
+        begin = diff.page * self._page_bytes
+        pieces = [(begin + offset, length) for offset, length in pieces]
+        self._write(sender, home, pieces)
+        self.program.deposit(caller, [(home.node, *piece) for piece in pieces])
 
-    def tell(self, sender: Caller, to: Domain | RemoteDomain, byte_count: int) -> None:
-        """Record a message of a lock or barrier: a send from where the sender's requests lie."""
-        self._add(sender, SEND, CONTROL_BASE, byte_count, to.node, False)
+    def tell(
+        self, sender: Caller, to: Domain | RemoteDomain, notices: int = 0, *, of_lock: bool
+    ) -> None:
+        """Record a message of a lock or barrier: a send from where the sender's requests lie.
+
+        A direct barrier is a write to the same place at the other end; its manager has no protocol
+        process, so it is its first that tells the rest.
+        """
+        if not self._is_direct:
+            length = REQUEST_BYTES + WORD * notices
+            self._add(sender, SEND, CONTROL_BASE, length, to.node, False)
+        elif not of_lock:
+            first = sender._replace(pid=sender.pid % sender.domain.protocol_pid)
+            self._add(first, WRITE, CONTROL_BASE, REQUEST_BYTES, to.node, False)
+
+    def announce(
+        self, caller: Caller, others: Sequence[Domain | RemoteDomain], notices: int
+    ) -> None:
+        """Record that the caller tells ``others`` of the pages that it wrote, where that is direct.
+
+        Each has a log of each process behind shared memory, at the same address as the process
+        itself, and its copy is written a page at a time.  What no longer fits before a log's end
+        begins it again.  In a program trace a barrier carries no notices.
+        """
+        if not self._is_direct:
+            return
+        length = REQUEST_BYTES + WORD * notices
+        number = self.program.number_of(caller)
+        begin = self._logged.get(number, 0)
+        if begin + length > self._log_bytes:
+            begin = 0
+        self._logged[number] = begin + length
+        begin += self._pages * self._page_bytes + number * self._log_bytes
+        cuts = range(begin // self._page_bytes * self._page_bytes, begin + length, self._page_bytes)
+        ends = [*cuts[1:], begin + length]
+        pieces = [
+            (max(begin, cut), end - max(begin, cut)) for cut, end in zip(cuts, ends, strict=True)
+        ]
+        for other in others:
+            self._write(caller, other, pieces)
 
     def columns(self) -> dict[str, NDArray[np.generic]]:
         """The rows, rising in time."""
@@ -133,6 +182,12 @@ class Records:
 
     def _address(self, page: int) -> int:
         return SHARED_BASE + page * self._page_bytes
+
+    def _write(
+        self, caller: Caller, to: Domain | RemoteDomain, pieces: Iterable[tuple[int, int]]
+    ) -> None:
+        for begin, length in pieces:
+            self._add(caller, WRITE, SHARED_BASE + begin, length, to.node, False)
 
     def _add(
         self, caller: Caller, op: int, address: int, length: int, peer: int, is_initial: bool
@@ -217,25 +272,18 @@ class ProgramRecord:
             row = ProgramRow("fetch", peer=home.node, address=at, length=self._page_bytes)
             self._add(self._strand(caller), row)
 
-    def deposit(
-        self,
-        caller: Caller,
-        page: int,
-        pieces: Iterable[tuple[int, int]],
-        home: Domain | RemoteDomain,
-    ) -> None:
-        """Record that the caller writes ``pieces`` of a page to its home, as in a request trace.
+    def deposit(self, caller: Caller, pieces: Iterable[tuple[int, int, int]]) -> None:
+        """Record that the caller writes ``pieces`` to other nodes, as in a request trace.
 
-        A piece is its first byte in the page and its length.  All are posted at once, and what
-        follows waits for all.
+        A piece is a node, its first byte in shared memory and its length.  All are posted at once,
+        and what follows waits for all.
         """
         strand = self._strand(caller)
         before, waits = strand.last, strand.waits
         ends: list[Place] = []
-        for begin, length in pieces:
+        for node, address, length in pieces:
             strand.last, strand.waits = before, [*waits]
-            address = page * self._page_bytes + begin
-            row = ProgramRow("deposit", peer=home.node, address=address, length=length)
+            row = ProgramRow("deposit", peer=node, address=address, length=length)
             self._add(strand, row)
             ends.append(self._newest(strand))
         strand.waits = ends[:-1]
@@ -282,9 +330,12 @@ class ProgramRecord:
         if strand.last is not None:
             self._strand(asking).waits.append(self._newest(strand))
 
+    def number_of(self, caller: Caller) -> int:
+        """The caller's number in the whole program."""
+        return caller.domain.node * self._each + caller.pid
+
     def _strand(self, caller: Caller) -> _RowSequence:
-        number = caller.domain.node * self._each + caller.pid
-        return self._strands.setdefault(caller, _RowSequence(number))
+        return self._strands.setdefault(caller, _RowSequence(self.number_of(caller)))
 
     def _newest(self, strand: _RowSequence) -> Place:
         assert strand.last is not None
@@ -292,6 +343,10 @@ class ProgramRecord:
 
     def _add(self, strand: _RowSequence, row: ProgramRow) -> None:
         rows = self._rows.setdefault(strand.process, [])
+        if not strand.waits and strand.last == (len(rows) - 1 if rows else None):  # most by far
+            rows.append(row)
+            strand.last = len(rows) - 1
+            return
         own = {place for process, place in strand.waits if process == strand.process}
         own |= set() if strand.last is None else {strand.last}
         others = sorted({each for each in strand.waits if each[0] != strand.process})
@@ -347,8 +402,15 @@ class Wire(ABC):
     async def deposit(self, caller: Caller, diff: Diff, home: Domain | RemoteDomain) -> None:
         """Apply ``diff`` at its page's home."""
 
-    def tell(self, sender: Caller, to: Domain | RemoteDomain, byte_count: int) -> None:  # noqa: B027
+    def tell(  # noqa: B027
+        self, sender: Caller, to: Domain | RemoteDomain, notices: int = 0, *, of_lock: bool
+    ) -> None:
         """Send a message of a lock or barrier; where these have letters it is one already."""
+
+    def announce(  # noqa: B027 - likewise
+        self, caller: Caller, others: Sequence[Domain | RemoteDomain], notices: int
+    ) -> None:
+        """Tell ``others`` of the pages that the caller wrote, if that does not wait for locks."""
 
     def agree(self, caller: Caller, page: int) -> None:  # noqa: B027 - likewise
         """Make writes to a page of the caller's domain visible to fetches, and diffs to it here.
@@ -384,9 +446,17 @@ class LogicalWire(Wire):
         await caller.endpoint.sleep(self._costs.diff)
         diff.apply(home.memory)
 
-    def tell(self, sender: Caller, to: Domain | RemoteDomain, byte_count: int) -> None:
+    def tell(
+        self, sender: Caller, to: Domain | RemoteDomain, notices: int = 0, *, of_lock: bool
+    ) -> None:
         """Record the message; its time is part of the lock's or barrier's."""
-        self._records.tell(sender, to, byte_count)
+        self._records.tell(sender, to, notices, of_lock=of_lock)
+
+    def announce(
+        self, caller: Caller, others: Sequence[Domain | RemoteDomain], notices: int
+    ) -> None:
+        """Record the notices; their time likewise."""
+        self._records.announce(caller, others, notices)
 
 
 NO_HOME = -1
@@ -524,6 +594,9 @@ class Coherence:
                     await self._send_home(caller, diff)
         for gate in [*domain.leaving.values()]:
             await self._wait(caller, gate)
+        if domain.unannounced:
+            others = [each for each in self.domains if each.number != domain.number]
+            self._wire.announce(caller, others, len(domain.unannounced))
         self._notices.end_interval(domain.number, domain.unannounced)
         domain.unannounced.clear()
 
@@ -564,21 +637,23 @@ class Coherence:
         if before == domain.number:
             return
         if lock.manager != domain.number:
-            self._wire.tell(caller, self.domains[lock.manager], REQUEST_BYTES)
+            self._wire.tell(caller, self.domains[lock.manager], of_lock=True)
         if lock.manager != before:
             manager = self._protocol_process(caller, lock.manager)
-            self._wire.tell(manager, self.domains[before], REQUEST_BYTES)
+            self._wire.tell(manager, self.domains[before], of_lock=True)
 
     def _protocol_process(self, caller: Caller, domain: int) -> Caller:
         """The protocol process of ``domain``'s node, in the caller's time."""
         there = self.here[domain]
         return Caller(caller.endpoint, there, there.protocol_pid)
 
-    def _grant(self, sender: Caller, to: Domain, clock: NDArray[np.int64]) -> None:
+    def _grant(
+        self, sender: Caller, to: Domain, clock: NDArray[np.int64], *, of_lock: bool = False
+    ) -> None:
         """Send a lock or a barrier's release with the write notices up to ``clock``."""
         if sender.domain is not to:
             notices = self._notices.lacked(to.number, clock)
-            self._wire.tell(sender, to, REQUEST_BYTES + WORD * notices)
+            self._wire.tell(sender, to, notices, of_lock=of_lock)
 
     async def acquire(self, caller: Caller, lock: Lock) -> None:
         """Acquire semantics: apply the write notices of the last holder of ``lock``."""
@@ -593,7 +668,7 @@ class Coherence:
                 await self.flush(there)
                 self._record.end_on_behalf(there, caller)
                 lock.clock = self._notices.clocks[lock.domain].copy()
-            self._grant(lock.granter or there, domain, lock.clock)
+            self._grant(lock.granter or there, domain, lock.clock, of_lock=True)
             await self.learn(caller, lock.clock)
         lock.domain, lock.granter = domain.number, None
 

@@ -213,7 +213,7 @@ class Process:
             if least == WRITABLE:
                 await self._coherence.ensure_home_writable(self._caller, self.number, missing)
                 missing = missing[self._mapped[missing] < least]
-            for page in dict.fromkeys(missing.tolist()):
+            for page in in_order(missing, len(self._mapped)):
                 await self._coherence.have(self._caller, self.number, page, least)
 
     def _range(self, array: SharedArray, begin: int, end: int | None) -> tuple[int, int]:
@@ -229,6 +229,17 @@ class Process:
         view = self._caller.domain.array(array).reshape(-1)[begin:end]
         view.flags.writeable = writable
         return view
+
+
+def in_order(pages: NDArray[np.int64], every: int) -> list[int]:
+    """The different ones of ``pages``, of ``every`` there are, each where it comes first."""
+    if len(pages) < every:
+        return [*dict.fromkeys(pages.tolist())]
+    first = np.full(every, len(pages))
+    first[pages[::-1]] = np.arange(len(pages))[::-1]  # what is put down last stays
+    found = np.flatnonzero(first < len(pages))
+    in_turn: list[int] = found[np.argsort(first[found])].tolist()
+    return in_turn
 
 
 class Barrier:
@@ -381,15 +392,15 @@ def run_on_shared_memory(
     costs: Costs | None = None,
     *,
     with_initial: bool = False,
-    is_by_runs: bool = False,
+    is_direct: bool = False,
     seed: int = 0,
 ) -> Run:
     """Run ``program`` once in every process, with the arrays of ``layout`` in shared memory.
 
     ``set_up`` writes what stands in them before the processes are made; it is called with what
     gives it an array to write.  ``with_initial``: its program is recorded with the first
-    distribution of that.  ``is_by_runs``: each run of a diff's words is recorded as a write of its
-    own.  ``seed``: of the processes' skew.
+    distribution of that.  ``is_direct``: nobody at the other end takes part, as in GeNIMA.
+    ``seed``: of the processes' skew.
 
     Errors: ``SimulationError`` for a placement without processes.
     """
@@ -397,11 +408,10 @@ def run_on_shared_memory(
         raise SimulationError("a program has at least one process on at least one node")
     costs = costs or Costs()
     record = ProgramRecord(placement.processes, layout.page_bytes, with_initial=with_initial)
-    records = Records(record, layout.page_bytes, is_by_runs=is_by_runs)
+    records = Records(record, layout.pages, layout.page_bytes, is_direct=is_direct)
     domains = domains_of(layout, placement)
-    coherence = Coherence(
-        domains, Notices(len(domains)), LogicalWire(costs, records), costs, record
-    )
+    wire = LogicalWire(costs, records)
+    coherence = Coherence(domains, Notices(len(domains)), wire, costs, record, is_eager=is_direct)
     cluster = Cluster(PLATFORM, nodes=max(2, placement.nodes), host_bytes=1 << 20)
     if set_up is not None:
         set_up(lambda array: array.in_bytes(domains[0].memory))

@@ -585,7 +585,7 @@ def run_on_machines(
         places=[RemoteDomain(domain.number, domain.node) for domain in domains],
         is_initial=domains[0].memory.any(axis=1),
         costs=Costs(),
-        records=Records(ProgramRecord(placement.processes), layout.page_bytes),
+        records=Records(ProgramRecord(placement.processes), layout.pages, layout.page_bytes),
         waits=messages.Waits(),
         processes=placement.nodes * placement.processes,
         each=placement.processes,

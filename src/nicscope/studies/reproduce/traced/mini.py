@@ -1,13 +1,14 @@
 """miNI's Figures 5 to 7 and what its misses take: eight programs with each cache of Table III.
 
-A timed run keeps the interpreter to itself, so each has a process of its own: ``python -m
-nicscope.studies.reproduce.traced.mini PROGRAM`` times that program's runs: it answers each line, a
-design, with a line, until its input ends.
+A timed run keeps the interpreter to itself, so each runs in another process: ``python -m
+nicscope.studies.reproduce.traced.mini`` answers each line, a program and a design, with a line,
+until its input ends.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import queue
@@ -196,31 +197,43 @@ def time_cache(program: ProgramRows, spec: Spec) -> Timed:
     )
 
 
-def timed_apart(program: Path, asked: Sequence[Spec], workers: int) -> Iterator[tuple[Spec, Timed]]:
-    """Yield each design with what the run of ``program`` comes to, in the order of finishing.
+@contextlib.contextmanager
+def timing_apart() -> Iterator[Work]:
+    """Yield what times programs in other processes, which begin with the first and then stay.
 
-    Errors: those of ``time_cache``.  Whatever ends it ends the processes.
+    It yields each design with what the run comes to, in the order of finishing.  Errors: those of
+    ``time_cache``, and ``TraceError`` for a program that cannot be read.  Whatever ends the block
+    ends the processes.
     """
     with contextlib.ExitStack() as stack:
         idle: queue.SimpleQueue[subprocess.Popen[str]] = queue.SimpleQueue()
-        for _ in range(min(workers, len(asked))):
-            idle.put(stack.enter_context(_process(program)))
+        begun = 0
 
-        def work(spec: Spec, stop: Callable[[], bool]) -> Timed:
-            if stop():
-                raise Stopped
-            process = idle.get()
-            try:
-                return _ask(process, spec)
-            finally:
-                idle.put(process)
+        def work(
+            program: Path, asked: Sequence[Spec], workers: int
+        ) -> Iterator[tuple[Spec, Timed]]:
+            nonlocal begun
+            for _ in range(begun, min(workers, len(asked))):
+                idle.put(stack.enter_context(_process()))
+                begun += 1
 
-        yield from threaded(asked, work, workers)
+            def one(spec: Spec, stop: Callable[[], bool]) -> Timed:
+                if stop():
+                    raise Stopped
+                process = idle.get()
+                try:
+                    return _ask(process, program, spec)
+                finally:
+                    idle.put(process)
+
+            yield from threaded(asked, one, workers)
+
+        yield work
 
 
 @contextlib.contextmanager
-def _process(program: Path) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", WORKER, str(program)]
+def _process() -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", WORKER]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
     ) as process:
@@ -230,11 +243,11 @@ def _process(program: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def _ask(process: subprocess.Popen[str], spec: Spec) -> Timed:
+def _ask(process: subprocess.Popen[str], program: Path, spec: Spec) -> Timed:
     assert process.stdin is not None
     assert process.stdout is not None
     with contextlib.suppress(BrokenPipeError):  # it has ended: its answer says so
-        print(json.dumps(spec), file=process.stdin, flush=True)
+        print(json.dumps([str(program), spec]), file=process.stdin, flush=True)
     line = process.stdout.readline()
     if not line:
         raise RuntimeError(f"the process that timed {' '.join(spec)} ended")
@@ -250,14 +263,17 @@ def time_programs(
     ran: Ran,
     watch: Callable[[int, int], None] | None = None,
     kept: Kept | None = None,
-    work: Work = timed_apart,
+    work: Work | None = None,
 ) -> Mapping[str, TimedProgram]:
-    """All runs of each application.
+    """All runs of each application; ``work`` does them, by default in processes of their own.
 
     What ``kept`` has is not run again; a run is kept by what its program trace holds and by its
     design as soon as it is over.  ``watch`` hears how many runs are over of how many.
     Errors: ``TraceError`` for a program trace that cannot be read, and those of ``time_cache``.
     """
+    if work is None:
+        with timing_apart() as work:
+            return time_programs(applications, ran, watch, kept, work)
     kept = Kept() if kept is None else kept
     asked = specs(ran.reduction)
     done, every = 0, len(asked) * len(applications)
@@ -290,13 +306,14 @@ def time_programs(
     return programs
 
 
-def answer_all(program: str) -> None:
+def answer_all() -> None:
     """Answer every line of standard input."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asked ends this
-    rows = program_of(read_program(program))
+    read = functools.lru_cache(1)(lambda program: program_of(read_program(program)))
     for line in sys.stdin:
+        program, spec = json.loads(line)
         try:
-            timed = time_cache(rows, tuple(json.loads(line)))
+            timed = time_cache(read(program), tuple(spec))
             answer: dict[str, Any] = {"timed": msgspec.to_builtins(timed)}
         except errors.NicscopeError as error:
             answer = {"error": str(error), "kind": type(error).__name__}
@@ -591,4 +608,4 @@ MISS_PENALTY_OF_PROGRAMS = Study(rows=timed_rows, state=stated(miss_penalty_of_p
 
 
 if __name__ == "__main__":
-    answer_all(sys.argv[1])
+    answer_all()

@@ -66,11 +66,9 @@ class Workload(NamedTuple):
     nodes: int
     processes: int  # of each node
     reduction: int  # the paper's caches and pin limits over those beside ``SMALL`` sizes
-    # Whether what the other end of a transfer looks up is in their traces, and their programs are
-    # kept beside them.
-    served: bool = False
-    # Whether a diff goes home as one write for each run of its words, not as one.
-    is_by_runs: bool = False
+    # Whether their requests are GeNIMA's, where nobody at the other end takes part: what its
+    # interface looks up is in their traces then, and their programs are kept beside them.
+    is_direct: bool = False
 
 
 WORKLOADS = {
@@ -109,10 +107,7 @@ WORKLOADS = {
         nodes=4,
         processes=2,
         reduction=8,
-        served=True,
-        # GeNIMA, which the paper runs on (V, [23]), has no process at the home that would take a
-        # diff apart: its runs are deposited where they belong.
-        is_by_runs=True,
+        is_direct=True,  # GeNIMA is what the paper runs on (V, [23])
     ),
 }
 
@@ -233,7 +228,7 @@ def run_programs(
     listed = []
     for each, kept in zip(asked, there, strict=True):
         trace = open_trace(each.path(folder)) if kept is None else kept
-        program = program_beside(each.path(folder)) if workload.served else None
+        program = program_beside(each.path(folder)) if workload.is_direct else None
         listed.append(Application(each.program.label, trace, each.command, program))
     return listed
 
@@ -246,7 +241,7 @@ def _record(asked: _Asked, folder: Path, done: Callable[[int], None]) -> None:
 AT_ONCE = 4  # programs: one takes up to 2 GB
 # The programs that take longest at the papers' sizes, the longest last, so that it is begun first
 # and no worker is left alone with it in the end.
-LONGEST = ("water-spatial", "barnes", "volrend", "raytrace", "lu")
+LONGEST = ("water-spatial", "barnes", "radix", "volrend", "lu", "water-nsquared", "raytrace")
 
 
 def _labour(task: Task) -> int:
@@ -274,7 +269,7 @@ class _Asked(NamedTuple):
 
         inputs = {} if self.programs == PAPER else dict(self.program.inputs)
         libraries = version("numpy"), version("numba")
-        what = [self.command, inputs, self.workload.served, self.workload.is_by_runs]
+        what = [self.command, inputs, self.workload.is_direct]
         made_from = [FORMAT, *what, package_stamp(), *libraries]
         digest = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()
         size = self.program.size(self.programs)
@@ -290,11 +285,11 @@ class _Asked(NamedTuple):
             size,
             placement,
             watch=step,
-            is_by_runs=self.workload.is_by_runs,
+            is_direct=self.workload.is_direct,
             inputs=inputs,
         )
         path = self.path(folder)
-        if self.workload.served:
+        if self.workload.is_direct:
             write_application_program(run, program_beside(path))
             run = run._replace(columns=both_ends(run.columns))
         write_requests(run, path)
@@ -306,7 +301,7 @@ class _Asked(NamedTuple):
     def kept(self, folder: Path) -> Trace | None:
         """The trace that is there; None if none is that can be read, or its program is not."""
         path = self.path(folder)
-        beside = [program_beside(path)] if self.workload.served else []
+        beside = [program_beside(path)] if self.workload.is_direct else []
         try:
             for each in (*beside, path):
                 os.utime(each)  # asked for last, dropped last
@@ -342,21 +337,19 @@ SERVED_AS = {Op.READ: Op.SERVE_READ, Op.WRITE: Op.SERVE_WRITE}
 def both_ends(columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """The requests of a run, and after each what its peer's interface looks up for it.
 
-    ``columns``: as ``ApplicationRun`` has them.  At home a page is looked up for the first process
-    of its node, which exports the memory that all of them share: GeNIMA, which the paper runs (V,
-    [23]: "to avoid asynchronous protocol processing"), has no protocol process.  The messages that
-    ask for a page are left out: miNI's remote read is a descriptor, and no buffer (IV.B).
+    ``columns``: as ``ApplicationRun`` has them, of a run that is direct: all are reads and writes.
+    At home a page is looked up for the first process of its node, which exports the memory that all
+    of them share: GeNIMA (V, [23]: "to avoid asynchronous protocol processing") has no protocol
+    process.
     """
-    asked = columns["op"] != Op.SEND
-    kept = {name: column[asked] for name, column in columns.items()}
     answers = np.zeros(len(Op), np.uint8)
     for asking, serving in SERVED_AS.items():
         answers[asking] = serving
     served = {
-        **kept,
-        "node": kept["peer"],
-        "peer": kept["node"],
-        "pid": np.full_like(kept["pid"], EXPORTER),
-        "op": answers[kept["op"]],
+        **columns,
+        "node": columns["peer"],
+        "peer": columns["node"],
+        "pid": np.full_like(columns["pid"], EXPORTER),
+        "op": answers[columns["op"]],
     }
-    return {name: np.stack([kept[name], served[name]], axis=1).ravel() for name in kept}
+    return {name: np.stack([columns[name], served[name]], axis=1).ravel() for name in columns}

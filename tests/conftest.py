@@ -1,7 +1,5 @@
 """Makes ``tests/oracle`` importable as ``oracle`` and chooses the tests of the way that runs."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

@@ -1,7 +1,5 @@
 """Figures as the pixels that they are saved as."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

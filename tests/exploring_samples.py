@@ -1,7 +1,5 @@
 """A small trace that is explored, with its passes running."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import random

@@ -1,7 +1,5 @@
 """A made-up platform, questions about it, and their answers, for tests of ``nicscope flow``."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import pytest

@@ -1,7 +1,5 @@
 """What a bench prints is of compiled code, and what `make speed` says follows from its ratios."""
 
-from __future__ import annotations
-
 import ast
 import datetime
 import os

@@ -1,7 +1,5 @@
 """The exception tree: one line for the user, a suggestion where one can be made."""
 
-from __future__ import annotations
-
 import inspect
 import os
 

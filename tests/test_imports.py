@@ -3,8 +3,6 @@
 An import for types alone counts: a room that needs another's types knows that other.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Indices in compiled code: at every place that there is; none from the end."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

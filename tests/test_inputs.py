@@ -1,7 +1,5 @@
 """What a user names is read if it ends, and refused in one line if it does not or is no file."""
 
-from __future__ import annotations
-
 import os
 import socket
 import stat

@@ -1,7 +1,5 @@
 """Every pair of values occurs, in few cases, and always the same ones."""
 
-from __future__ import annotations
-
 from itertools import combinations, product
 
 import pytest

@@ -1,7 +1,5 @@
 """The holder of refusals fails by itself where a message does not name what it must."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.errors import StuckError

@@ -1,7 +1,5 @@
 """Memory: what is asked for is known before it is taken, and too much is refused in one line."""
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 import sys

@@ -1,7 +1,5 @@
 """How the package's source is written: what files and classes look like, and who compiles."""
 
-from __future__ import annotations
-
 import ast
 import functools
 from pathlib import Path

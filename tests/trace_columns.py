@@ -1,23 +1,12 @@
 """A drawn trace and a drawn design as the drivers take them."""
 
-from __future__ import annotations
-
-from typing import NamedTuple
-
 import numpy as np
 
 from nicscope.config.design import PARTS, SCHEMES, Design, Scheme, with_settings
+from nicscope.drivers.replay.columns import OnlyRequests as Columns
 from oracle import replay as oracle
 
 UNLIMITED = ("pin_limit", "high_water", "most_valid")  # what None says of
-
-
-class Columns(NamedTuple):
-    node: np.ndarray
-    pid: np.ndarray
-    receive: np.ndarray
-    address: np.ndarray
-    length: np.ndarray
 
 
 def columns_of(rows):

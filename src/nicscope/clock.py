@@ -1,7 +1,5 @@
 """Virtual time, as every room counts it: whole picoseconds from the beginning of a run."""
 
-from __future__ import annotations
-
 import numpy as np
 
 NEVER = np.int64(2**62)  # later than anything happens

@@ -1,7 +1,5 @@
 """Spreading numbers over the places of a hash table."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.kernel.decorators import step

@@ -1,7 +1,5 @@
 """Programs at sizes for simulated machines, and runs of them."""
 
-from __future__ import annotations
-
 import math
 
 from nicscope.apps.splash.barnes import barnes

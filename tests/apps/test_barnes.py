@@ -1,7 +1,5 @@
 """Barnes on shared memory moves bodies as gravity does, wherever its processes run."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from machine_runs import name_of, shared

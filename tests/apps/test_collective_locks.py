@@ -1,7 +1,5 @@
 """Barriers hold all back, locks all but one; notes never come where no slot is empty."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -3,8 +3,6 @@
 ``time_collective`` checks each result, bit for bit, in the program itself.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import example, given

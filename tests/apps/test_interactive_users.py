@@ -1,7 +1,5 @@
 """People's programs and their servers: who receives where, and what is held against what."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Network memory and TCP over Trapeze: every byte is right, and what each mechanism saves."""
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """What does not get through on simulated machines ends the run, and what is skipped is noticed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

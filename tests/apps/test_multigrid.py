@@ -1,7 +1,5 @@
 """Coarser grids bring an elliptic equation's solution near in few sweeps of the finest."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

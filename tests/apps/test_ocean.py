@@ -1,7 +1,5 @@
 """Ocean on shared memory gives what sine transforms give in one process."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The protocol on simulated machines: results are right with the bytes that NICs delivered."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sizes that programs cannot share out, and what they may not ask of shared memory."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Raytrace on shared memory sees what one process sees, and what is there without its boxes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from machine_runs import name_of, shared

@@ -1,7 +1,5 @@
 """Programs on shared memory see what was written before, and nothing that was not delivered."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Tasks in queues of shared memory: each is done once, and by others if its process is busy."""
 
-from __future__ import annotations
-
 from itertools import chain
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Volrend on shared memory shows what one process sees, and what is there if nothing is skipped."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from machine_runs import name_of, shared

@@ -1,7 +1,5 @@
 """Both Water programs on shared memory move molecules as one process does."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 
 import pytest

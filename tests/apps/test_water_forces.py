@@ -1,7 +1,5 @@
 """Forces on water's atoms are how their energy falls, and motion keeps the energy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

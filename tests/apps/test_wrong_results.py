@@ -1,7 +1,5 @@
 """A result that is wrong is told, whoever spoilt it; and what would spoil it does."""
 
-from __future__ import annotations
-
 import pytest
 from machine_runs import shared
 

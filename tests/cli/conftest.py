@@ -1,7 +1,5 @@
 """What several commands' tests begin with: a person's program, and processes of Dask."""
 
-from __future__ import annotations
-
 from textwrap import dedent
 
 import pytest

@@ -1,7 +1,5 @@
 """What a replay counts and a platform prices, with numbers as they are printed beside it."""
 
-from __future__ import annotations
-
 import itertools
 import re
 

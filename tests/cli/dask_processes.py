@@ -1,7 +1,5 @@
 """A Dask scheduler and its workers, for tests."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A sweep in a process that was forked from one which has imported everything."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -1,7 +1,5 @@
 """``nicscope apps``: parallel programs, what they say of themselves, and the traces they leave."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

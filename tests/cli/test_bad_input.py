@@ -1,7 +1,5 @@
 """Mistakes of every kind: one line on stderr, exit status 2, and nothing left behind."""
 
-from __future__ import annotations
-
 import resource
 import signal
 import subprocess

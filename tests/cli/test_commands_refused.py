@@ -3,8 +3,6 @@
 Options are told before the trace is looked at, which is not there.
 """
 
-from __future__ import annotations
-
 import shlex
 
 import pytest

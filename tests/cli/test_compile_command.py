@@ -1,7 +1,5 @@
 """``nicscope compile``: on purpose what others leave to a process beside them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a shell offers: names of the catalog where one is asked for, files everywhere else."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.cli.app import main

@@ -1,7 +1,5 @@
 """``nicscope replay --contexts --work-requests``: what a NIC keeps of a trace's connections."""
 
-from __future__ import annotations
-
 import json
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """The stacked kinds of misses, and the map over size and line, that ``nicscope curve`` draws."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

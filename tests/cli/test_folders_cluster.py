@@ -1,7 +1,5 @@
 """A folder of traces on a real Dask cluster on loopback, one of whose two workers is killed."""
 
-from __future__ import annotations
-
 import signal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Folders through commands: the same bytes from one process, from several and from one file."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

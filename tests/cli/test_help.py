@@ -1,7 +1,5 @@
 """What ``--help`` says of each command can be read at any width, with an example to copy."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

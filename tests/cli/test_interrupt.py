@@ -1,7 +1,5 @@
 """Ctrl-C: exit status 130, one line, and no file that was not there before."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

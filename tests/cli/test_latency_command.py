@@ -1,7 +1,5 @@
 """``nicscope latency`` as a person, a program and a folder see it."""
 
-from __future__ import annotations
-
 import json
 
 import pyarrow.parquet as pq

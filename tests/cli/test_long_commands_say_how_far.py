@@ -1,7 +1,5 @@
 """Every command that may take long says how far it is, also where nobody looks at a terminal."""
 
-from __future__ import annotations
-
 import pytest
 
 from every_command import COMMANDS, RUNS

@@ -1,7 +1,5 @@
 """Every number that ``size`` prints, recomputed from a replay's counts and prices."""
 
-from __future__ import annotations
-
 import json
 import re
 

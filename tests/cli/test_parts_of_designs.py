@@ -1,7 +1,5 @@
 """The parts of a design beside its translation, as commands tell and change them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

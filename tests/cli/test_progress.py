@@ -1,7 +1,5 @@
 """The bar, and the lines where there is no terminal: only if it takes long, then regularly."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import re

@@ -1,7 +1,5 @@
 """Every command that reads a file: from whatever holds it, and in one line from what does not."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

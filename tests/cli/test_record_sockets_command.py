@@ -1,7 +1,5 @@
 """``nicscope apps record-sockets``: real programs, recorded, and what the trace says of them."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What commands make of a trace that says what is registered when."""
 
-from __future__ import annotations
-
 import json
 
 import pyarrow.parquet as pq

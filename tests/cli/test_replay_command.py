@@ -1,7 +1,5 @@
 """``nicscope replay`` as a user and as a program see it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What ``nicscope replay`` tells of RDMA NICs: levels, pools, and counters by today's names."""
 
-from __future__ import annotations
-
 import json
 
 import pyarrow.parquet as pq

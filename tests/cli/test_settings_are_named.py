@@ -1,7 +1,5 @@
 """What is set is what is named: in text, JSON, notebooks, tables and figures of every command."""
 
-from __future__ import annotations
-
 import json
 import re
 

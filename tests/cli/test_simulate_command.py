@@ -1,7 +1,5 @@
 """``nicscope simulate`` as a person, a program and a folder see it."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``nicscope size --only``, and what ``size`` and ``sweep`` say before any table."""
 
-from __future__ import annotations
-
 import json
 
 import pyarrow.parquet as pq

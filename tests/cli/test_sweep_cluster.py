@@ -1,7 +1,5 @@
 """A sweep on a real Dask cluster on loopback, one of whose two workers is killed half-way."""
 
-from __future__ import annotations
-
 import signal
 import threading
 import time

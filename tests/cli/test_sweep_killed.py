@@ -1,7 +1,5 @@
 """SIGKILL at ten random moments: the same command continues, and the table is the same."""
 
-from __future__ import annotations
-
 import random
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Every number that ``sweep`` prints, recomputed from a replay's counts and prices."""
 
-from __future__ import annotations
-
 import re
 from itertools import product
 

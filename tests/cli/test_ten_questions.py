@@ -4,8 +4,6 @@ Each command runs as it is written there; its first sentence answers, and its nu
 arithmetic by hand gives of what is published.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

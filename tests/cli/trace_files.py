@@ -1,7 +1,5 @@
 """Trace files for the tests of this folder, believable or not."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 

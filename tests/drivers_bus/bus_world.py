@@ -1,7 +1,5 @@
 """A machine of two nodes with caches and a bus each, which may go on from where another is."""
 
-from __future__ import annotations
-
 from bus_by_hand import Bus
 from nicscope.memory.coherence.bus import FAR, PROCESSOR
 

@@ -1,7 +1,5 @@
 """Two nodes that send each other messages, step by step, over one way into their NICs."""
 
-from __future__ import annotations
-
 from bus_world import BusWorld
 
 from nicscope.memory.coherence.bus import ENGINE_IN, ENGINE_OUT

@@ -5,8 +5,6 @@ burst begins every 10,240 ns.  Operations that begin at its eighths' middles, 64
 from there on, find 1,920 or 640 ns of it left, or none: 320 ns in the mean, an eighth of a burst.
 """
 
-from __future__ import annotations
-
 import pytest
 from bus_world import BusWorld
 

@@ -1,7 +1,5 @@
 """A cacheable queue by hand: blocks in order, pointers, and how the NIC hears of an entry."""
 
-from __future__ import annotations
-
 import pytest
 from bus_world import BusWorld
 

@@ -4,8 +4,6 @@ One step after the other, over the same few blocks, in caches so small that bloc
 the time; the NIC's own reads go on beside.  What happens at once is held against the oracle.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import example, given

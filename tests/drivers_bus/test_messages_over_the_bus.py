@@ -1,7 +1,5 @@
 """A message over every way into the NIC: its bytes, its transactions, the time of each step."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

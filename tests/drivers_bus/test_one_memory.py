@@ -1,7 +1,5 @@
 """One memory under paging and caches: a block's number is its physical address."""
 
-from __future__ import annotations
-
 import numpy as np
 from bus_world import BusWorld
 from hypothesis import given
@@ -11,7 +9,7 @@ from nicscope.drivers.simulate.bus.state import new_bus, unfitted
 from nicscope.memory.coherence.layout import MODIFIED
 from nicscope.memory.paging.frames import evict_page, provide
 from nicscope.memory.paging.layout import READ, WRITE, new_memory
-from nicscope.memory.paging.spaces import fork_space, map_pages, read_bytes, write_bytes
+from nicscope.memory.paging.spaces import fork_space, map_pages, move_bytes
 from nicscope.nic.coherent import Mechanism
 from suite import share
 
@@ -70,7 +68,7 @@ class Paged:
             assert self.world.nic_bytes(0, count) == mine
         elif kind == KERNEL_READ:
             out = np.zeros(count, np.uint8)
-            assert read_bytes(self.memory, 0, space, page * PAGE + offset, out, count) == count
+            assert move_bytes(self.memory, 0, space, page * PAGE + offset, out, count, 0) == count
             assert out.tobytes() == mine
         elif kind in (STORE, DMA_IN, KERNEL_WRITE):
             self.write(kind, space, page, offset, raw)
@@ -78,7 +76,7 @@ class Paged:
     def write(self, kind, space, page, offset, raw):
         data = np.frombuffer(raw, np.uint8)
         if kind == KERNEL_WRITE:
-            write_bytes(self.memory, 0, space, page * PAGE + offset, data, len(raw))
+            move_bytes(self.memory, 0, space, page * PAGE + offset, data, len(raw), 1)
         else:
             where = self.place(space, page, offset, True)
             if kind == STORE:

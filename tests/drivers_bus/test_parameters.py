@@ -1,7 +1,5 @@
 """What a coherent host and its interface are like comes from platforms, and from nowhere else."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

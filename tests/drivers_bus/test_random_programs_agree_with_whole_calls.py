@@ -5,8 +5,6 @@ whole calls are exact, but for what this leaves out: an engine that is told to r
 overtake the agent's earlier requests.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from bus_world import BusWorld
 from hypothesis import example, given

@@ -1,7 +1,5 @@
 """Pages that a NIC keeps copies of: tags, first states, and a NIC without room."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

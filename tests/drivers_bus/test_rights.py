@@ -1,7 +1,5 @@
 """Who may have a block, by hand: each transaction takes what its maker must have alone."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from bus_world import BusWorld

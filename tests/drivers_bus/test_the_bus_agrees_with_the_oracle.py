@@ -4,8 +4,6 @@ The oracle keeps no copies: a read finds the last write that was ordered before 
 agrees is coherent, whoever wrote and whoever read.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from bus_world import BusWorld
 from hypothesis import example, given

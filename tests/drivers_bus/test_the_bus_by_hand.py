@@ -5,8 +5,6 @@ ordered 30 later (an address cycle, two of snooping).  Address phases are 10 apa
 take 80; from memory they are ready 60 after the order, of a write at once.
 """
 
-from __future__ import annotations
-
 import pytest
 from bus_world import BusWorld
 

@@ -1,7 +1,5 @@
 """Bus transactions, counted: EDT and CNI as section 5 of EDT compares them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Single transfers of every way, uncontended: the bus as events against one call for each step."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from bus_world import BusWorld

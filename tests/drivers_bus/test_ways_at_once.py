@@ -1,7 +1,5 @@
 """Both sides of a way at work at once, on a bus that others use: bytes, copies and owners."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from bus_world import BusWorld

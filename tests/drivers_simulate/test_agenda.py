@@ -1,7 +1,5 @@
 """The agenda against a plain minimum over a dictionary."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

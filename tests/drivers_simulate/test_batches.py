@@ -1,7 +1,5 @@
 """How many events are fired between two returns to Python changes nothing."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.config.design import POLICIES

@@ -1,7 +1,5 @@
 """U-Net messages on the PCA-200's fibre: in cells, and dropped whole if one is damaged."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.config.platform import load_platform, transfer_costs

@@ -1,7 +1,5 @@
 """Threads posting to one NIC against a plain list of everything that may happen next."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The compiled driver against the twin: every message and every log record, to the picosecond."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 

@@ -1,7 +1,5 @@
 """The twin itself: closed formulas, cases worked by hand, then what must hold for any run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

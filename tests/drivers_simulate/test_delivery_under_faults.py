@@ -1,7 +1,5 @@
 """Faults of a network without ports: the driver against the twin, and what conservation asks."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

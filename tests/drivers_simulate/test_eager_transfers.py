@@ -1,7 +1,5 @@
 """What a transfer to the sink takes: eager, all that is there; else no more than minpulse."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

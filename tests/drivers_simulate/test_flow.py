@@ -1,7 +1,5 @@
 """Transfers whose rate changes, against bytes counted one by one."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

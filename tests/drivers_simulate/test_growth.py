@@ -1,7 +1,5 @@
 """The driver stops for what must be made first, and goes on as if it had been there."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

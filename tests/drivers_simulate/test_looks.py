@@ -3,8 +3,6 @@
 Steps are replaced as the interpreter calls them, so this is run without the compiler.
 """
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 

@@ -1,7 +1,5 @@
 """The networks of the papers: a payload takes the wire for as long as the link is printed to."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

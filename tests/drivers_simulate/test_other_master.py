@@ -1,7 +1,5 @@
 """Another master on a host's bus: what crosses the bus waits for it, and nothing else does."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.config.design import POLICIES

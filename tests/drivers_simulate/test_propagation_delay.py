@@ -1,7 +1,5 @@
 """Packets that propagate: the driver against the twin, and what a delay changes and what not."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

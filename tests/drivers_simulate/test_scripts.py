@@ -1,7 +1,5 @@
 """Scripted processes: rows carried out in order, chunk by chunk, as many at once as may be."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

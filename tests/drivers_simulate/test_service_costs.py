@@ -1,7 +1,5 @@
 """A replay's price of a hit and a miss is what a running system charges for them."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.config.design import load_design

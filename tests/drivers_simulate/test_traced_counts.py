@@ -1,7 +1,5 @@
 """A trace in virtual time counts what its replay counts, and its times are made of parts."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Programs for tests: as lists of rows, at random, and as the driver takes them."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import strategies as st
 

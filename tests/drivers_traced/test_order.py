@@ -1,7 +1,5 @@
 """Programs at random: no row begins before what it needs, and each is carried out once."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

@@ -4,8 +4,6 @@ The coroutines know of posts and reports only.  They run on the same machine, an
 picosecond as what follows the rows.
 """
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 from hypothesis import given

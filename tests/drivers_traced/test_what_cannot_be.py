@@ -1,7 +1,5 @@
 """Programs that do not end, or that the machine cannot carry out: one line says who, and where."""
 
-from __future__ import annotations
-
 import pytest
 
 from drivers_traced.programs_of_rows import BASE, compute, fetch, program, row, subject, timed

@@ -1,7 +1,5 @@
 """Fates are as likely as asked, independent, and the same however one asks."""
 
-from __future__ import annotations
-
 import math
 import zlib
 

@@ -1,7 +1,5 @@
 """The search for routes, held against a slow twin that walks every path there is."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Paths of every pair by a rule: what a table of them all would say, without the table."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -4,8 +4,6 @@ The trace is written anew first, with the checksums of today, and 1,500 of its b
 at a time: read as ``replay`` does, and as ``trace convert`` does.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import tempfile

@@ -1,7 +1,5 @@
 """Good samples of program traces and GOAL's text, and how they are read."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

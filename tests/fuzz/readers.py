@@ -4,8 +4,6 @@ A reader is called as a user calls it, by the command where there is one.  It ma
 with one line that can be printed; anything else is a failure.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import random as randoms

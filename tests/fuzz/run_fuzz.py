@@ -5,8 +5,6 @@ memory and in time for each file.  A file that brings out anything but success o
 under ``fuzz-failures``.
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 import os

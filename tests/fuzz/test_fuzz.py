@@ -1,7 +1,5 @@
 """A little of ``make fuzz``, other files each time in the long tests, and all that was kept."""
 
-from __future__ import annotations
-
 import os
 import random
 import sys

@@ -1,7 +1,5 @@
 """A path on which packets propagate, as programs meet it: latency, windows, retries, order."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.drivers.simulate.ports.build import Faults

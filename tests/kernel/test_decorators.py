@@ -4,8 +4,6 @@ The subject is a package of two files made for the test around copies of ``nicsc
 what that needs, each run in a process of its own.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Records read the same compiled and not; every byte of a NIC's memory is some structure's."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from itertools import pairwise

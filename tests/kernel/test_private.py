@@ -1,7 +1,5 @@
 """The table of Numba's private names is complete, and each of them is still there."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 from pathlib import Path

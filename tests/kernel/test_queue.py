@@ -3,8 +3,6 @@
 Each run is a process of its own over a package made for the test.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Records of kernels: what the compiler could take for one another."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 import itertools

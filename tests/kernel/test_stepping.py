@@ -1,7 +1,5 @@
 """A step has no machine code of its own: it is part of the entries that call it."""
 
-from __future__ import annotations
-
 import pytest
 
 from tiny_package import make_tiny, run_tiny

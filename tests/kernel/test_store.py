@@ -4,8 +4,6 @@ Damage is done to files that a real run has left, and the run is repeated in a p
 it must end as before, with the file whole again.
 """
 
-from __future__ import annotations
-
 import os
 import random
 

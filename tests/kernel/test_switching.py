@@ -5,8 +5,6 @@ calls from a distance, and of the callbacks interpreted, drawn anew for each.  W
 all that is printed and every array of the machine.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """A small trace as a table, and a grid of designs."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from every_command import small_columns

@@ -1,7 +1,5 @@
 """The commands as functions: the same numbers, frames in, frames out, mistakes of one kind."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import json

@@ -1,7 +1,5 @@
 """Mistakes in calls of the library: errors of one kind, in one line, that say what is wrong."""
 
-from __future__ import annotations
-
 import pytest
 from library_samples import GRID, TABLE
 

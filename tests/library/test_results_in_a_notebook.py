@@ -1,7 +1,5 @@
 """In Jupyter itself: a result is one page, a mistake one line, and nothing else is displayed."""
 
-from __future__ import annotations
-
 import nbclient
 import nbformat
 import pytest

@@ -145,6 +145,25 @@ def test_a_read_after_a_write_sees_it_where_two_regions_are_of_one_page(queues):
     assert memory[PAGE + 2000 : PAGE + 2100] == memory[:100] == b"b" * 100
 
 
+def test_what_arrives_over_what_has_just_arrived_is_what_is_there(queues):
+    memory, address, key, rkey = queues.register(2 * PAGE)
+    memory[:300] = b"a" * 100 + b"b" * 100 + b"c" * 100
+    expected = bytearray(300)
+    # Over all of it, within it, from the same place on but longer, over its end, before it.
+    for number, (at, to, size) in enumerate(
+        ((0, 100, 50), (100, 100, 50), (200, 110, 20), (0, 100, 90), (100, 170, 60), (200, 60, 60))
+    ):
+        queues.sends[0].put(
+            "send", [(address + at, size, key)], wr_id=number, opcode=calls.WR_WRITE,
+            send_flags=SIGNALED, remote=address + PAGE + to, rkey=rkey,
+        )  # fmt: skip
+        expected[to : to + size] = memory[at : at + size]
+    queues.client.ring()
+
+    assert [int(queues.ended.wait()["status"]) for _ in range(6)] == [calls.SUCCESS] * 6
+    assert memory[PAGE : PAGE + 300] == expected
+
+
 def test_requests_by_value_keep_what_they_were_posted_with(queues):
     memory, address, _, rkey = queues.register(PAGE)
     values = [bytes([number]) * (1 + number % 60) for number in range(20)]

@@ -75,3 +75,8 @@ def test_what_passes_on_the_live_device_passes_under_verbs_run(execute, suite, p
     assert len(found) >= ALL[pattern]
     assert done.returncode == 0, done.stderr
     assert found <= passed(done.stderr)
+
+
+@pytest.mark.long
+def test_the_connection_manager_connects_rejects_and_joins_groups(execute, suite):
+    assert len(run_live(execute, suite, "test_rdmacm")) == 10

@@ -1,7 +1,5 @@
 """One host under random operations, beside its twin and beside what programs and pins must see."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.memory.paging import layout as code
@@ -26,11 +24,10 @@ from nicscope.memory.paging.spaces import (
     lock_address,
     map_pages,
     may_access,
+    move_bytes,
     protect_pages,
-    read_bytes,
     unlock_address,
     unmap_pages,
-    write_bytes,
 )
 from oracle.paging import Host
 from oracle.paging_checks import check_equal, check_invariants, page_bytes
@@ -131,7 +128,7 @@ class World:
     def write(self, space, address, data):
         array = np.frombuffer(bytes(data), np.uint8).copy()
         result = self.agree(
-            write_bytes(self.memory, HOST, space, address, array, len(data)),
+            move_bytes(self.memory, HOST, space, address, array, len(data), 1),
             self.twin.access(space, address, len(data), 1, data)[0],
         )
         if result == len(data) or result == code.NO_FRAME:
@@ -154,7 +151,7 @@ class World:
     def read(self, space, address, count):
         out = np.zeros(max(count, 1), np.uint8)
         result, expected = self.twin.access(space, address, count, 0)
-        self.agree(read_bytes(self.memory, HOST, space, address, out, count), result)
+        self.agree(move_bytes(self.memory, HOST, space, address, out, count, 0), result)
         assert out[: len(expected)].tobytes() == expected
         if result == count:
             every = {key: bytes(content) for key, content in self.seen.items()}

@@ -1,7 +1,5 @@
 """Single grants of the bus to a device, in states that programs seldom come to."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Indices of translation tables against a heap of the free ones."""
 
-from __future__ import annotations
-
 from heapq import heappop, heappush
 
 import pytest

@@ -1,7 +1,5 @@
 """Lines that wait to be unpinned, least recently filled first, against a sorted list."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st

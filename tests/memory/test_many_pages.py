@@ -1,7 +1,5 @@
 """What is kept of very many pages: it grows without there being two of it, and stays what it is."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Numbers of pages: given once, in blocks of neighbours, and found again."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -22,10 +20,9 @@ from nicscope.memory.paging.spaces import (
     fork_space,
     lock_address,
     map_pages,
-    read_bytes,
+    move_bytes,
     unlock_address,
     unmap_pages,
-    write_bytes,
 )
 from oracle.paging_checks import check_invariants
 
@@ -43,12 +40,12 @@ def memory_with(frames=8, blocks=8, written=4, **limits):
 
 
 def put(memory, space, page, value):
-    return write_bytes(memory, 0, space, page * SIZE, np.full(SIZE, value, np.uint8), SIZE)
+    return move_bytes(memory, 0, space, page * SIZE, np.full(SIZE, value, np.uint8), SIZE, 1)
 
 
 def got(memory, space, page):
     out = np.zeros(SIZE, np.uint8)
-    result = read_bytes(memory, 0, space, page * SIZE, out, SIZE)
+    result = move_bytes(memory, 0, space, page * SIZE, out, SIZE, 0)
     return out[0] if result == SIZE and (out == out[0]).all() else result
 
 

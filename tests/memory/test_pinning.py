@@ -1,7 +1,5 @@
 """Pinned pages and whom the five policies give up, against a dict that is searched."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import example, given

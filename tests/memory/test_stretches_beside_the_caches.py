@@ -1,7 +1,5 @@
 """The kernel moves stretches of memory: the caches' blocks there, and no others, agree first."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Each judgement has its reason, its line is there, and it means no more than it says."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

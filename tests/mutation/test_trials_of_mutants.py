@@ -1,7 +1,5 @@
 """How a mutant gets in the place of what is loaded, and which tests it is tried by."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 import textwrap

@@ -1,7 +1,5 @@
 """Two ends of a conversation that has not begun."""
 
-from __future__ import annotations
-
 from nicscope.kernel.records import records
 from nicscope.nic.transport import TRANSPORT
 

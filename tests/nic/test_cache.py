@@ -1,7 +1,5 @@
 """The translation cache against a plain one, for every way in which sets are searched."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Connections without an agenda: what each level confirms when, and how connections end."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

@@ -1,7 +1,5 @@
 """The CRC is that of Ethernet, whole or piece by piece."""
 
-from __future__ import annotations
-
 import zlib
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Entries of handles, word by word."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Every byte of NIC memory has one owner, and the account adds up."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

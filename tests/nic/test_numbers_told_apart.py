@@ -1,7 +1,5 @@
 """Numbers that stand for states, reasons and kinds: within a group no two are the same."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 from pathlib import Path

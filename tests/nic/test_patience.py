@@ -1,7 +1,5 @@
 """How long a NIC waits for a peer of which it hears nothing: as often as it would send again."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

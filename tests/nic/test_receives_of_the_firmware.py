@@ -1,7 +1,5 @@
 """The firmware of connected ports alone: gathers to receives, without an agenda."""
 
-from __future__ import annotations
-
 import pytest
 from bare_driver import PAGE, Bare
 

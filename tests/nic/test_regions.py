@@ -1,7 +1,5 @@
 """Which stretches of registered memory a port may use, and its peer from afar."""
 
-from __future__ import annotations
-
 import pytest
 from bare_driver import Bare
 

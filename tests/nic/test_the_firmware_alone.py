@@ -1,7 +1,5 @@
 """The firmware of ports needs no agenda: a driver without one carries a send to its receive."""
 
-from __future__ import annotations
-
 import pytest
 from bare_driver import PAGE, Bare, Nics
 

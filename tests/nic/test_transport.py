@@ -1,7 +1,5 @@
 """Go-back-n, event by event: against lists, and in the situations that it is there for."""
 
-from __future__ import annotations
-
 import pytest
 from fresh_links import new_links
 from hypothesis import example, given

@@ -4,8 +4,6 @@ The channel counts ticks.  A packet is judged DELAY ticks after it was sent and 
 ticks later, so that several are between the two.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from fresh_links import new_links

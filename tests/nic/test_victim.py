@@ -1,7 +1,5 @@
 """The victim cache: first in first out, but for those that are called back."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

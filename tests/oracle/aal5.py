@@ -1,7 +1,5 @@
 """AAL5 by the book (ITU-T I.363.5): a PDU bit by bit, cut into cells and put together again."""
 
-from __future__ import annotations
-
 CELL, TRAILER = 48, 8
 
 

@@ -1,7 +1,5 @@
 """What the masters of the oracle's bus do: a CPU word by word, engines block by block."""
 
-from __future__ import annotations
-
 from oracle.bus import CACHE, EXCLUSIVE, IN, INVALID, MODIFIED, SHARED, VALID, Ask, Await, Until
 
 

@@ -1,7 +1,5 @@
 """Bytes copied one by one."""
 
-from __future__ import annotations
-
 
 def copy_bytes(target, to, source, start, count):
     """Copy ``count`` bytes from ``source[start:]`` to ``target[to:]``, the first one first."""

@@ -1,7 +1,5 @@
 """A translation cache as one would first write it: per set, tags in order of use."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 
 

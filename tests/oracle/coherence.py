@@ -1,7 +1,5 @@
 """Coherence as one would first write it: a dict of bytes.  Every read returns the last write."""
 
-from __future__ import annotations
-
 
 class PlainMemory:
     """Bytes by address; what was never written is 0."""

@@ -3,8 +3,6 @@
 They lean on the log alone, so that they judge the twin and the driver alike.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from itertools import pairwise
 

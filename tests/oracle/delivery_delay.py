@@ -3,8 +3,6 @@
 Written from ``docs/virtual-time.md``, Propagation delay, alone.  No node sends to itself here.
 """
 
-from __future__ import annotations
-
 from oracle.delivery import Simulation
 from oracle.delivery_records import CONTROL_BYTES, LINK, NET_RCV, NET_TX, Framed, Half
 

@@ -1,7 +1,5 @@
 """How fast bytes move in the delivery oracle, and by which paths."""
 
-from __future__ import annotations
-
 from oracle.delivery_records import Framed
 
 

@@ -1,7 +1,5 @@
 """GOAL's text read word by word: slow and obvious."""
 
-from __future__ import annotations
-
 import re
 
 

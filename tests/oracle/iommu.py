@@ -3,8 +3,6 @@
 Written from ``docs/path.md``.
 """
 
-from __future__ import annotations
-
 from collections import Counter, OrderedDict
 
 FANOUT = 512

@@ -1,7 +1,5 @@
 """A pool of KV cache blocks and its layouts, one block at a time, from the words of the papers."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 
 

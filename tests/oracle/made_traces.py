@@ -1,7 +1,5 @@
 """Made traces one request at a time, from the words of the command's help."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

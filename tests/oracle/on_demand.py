@@ -3,8 +3,6 @@
 Written from ``docs/odp.md``.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 from nicscope.memory.paging import layout as code

@@ -1,7 +1,5 @@
 """What many caches miss, counted one cache at a time with lists and dicts."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 
 

@@ -4,8 +4,6 @@ Written from ``docs/host-memory.md``.  Who refers to a frame or a block is looke
 counted.  Frames have numbers, as the clock goes over them in order; blocks have none.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 from nicscope.memory.paging import layout as code

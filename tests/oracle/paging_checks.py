@@ -1,7 +1,5 @@
 """What must hold of a paged memory after any operation, and that it equals its twin."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

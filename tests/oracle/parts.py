@@ -1,7 +1,5 @@
 """The parts of a message's latency as one would first count them: picosecond by picosecond."""
 
-from __future__ import annotations
-
 from nicscope.studies.latency import Part
 
 

@@ -1,7 +1,5 @@
 """Pinned pages as one would first write them: a dict per process, searched for every victim."""
 
-from __future__ import annotations
-
 
 class PlainPinning:
     """Per process: page -> [uses, moment of the last use]."""

@@ -1,7 +1,5 @@
 """A pool cut into regions the slow way: unit by unit, beginning a region when one is full."""
 
-from __future__ import annotations
-
 
 def multiple(block, page):
     """The least number of bytes that holds whole blocks and whole pages."""

@@ -4,8 +4,6 @@ Written from ``docs/programs.md``; engines, links and order are those of ``deliv
 has the hosts: processes, their CPU, queues and reports.
 """
 
-from __future__ import annotations
-
 # ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from oracle.delivery import Simulation
 from oracle.delivery_records import CPU, Action

@@ -1,7 +1,5 @@
 """Packets of ports over a link of cells: ``nic/ports/cells.py`` once more, slow and obvious."""
 
-from __future__ import annotations
-
 from oracle.delivery_records import CONTROL_BYTES
 from oracle.ports_firmware import Firmware
 from oracle.ports_records import ACK, SEND

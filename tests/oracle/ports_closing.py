@@ -1,7 +1,5 @@
 """What becomes of a port that closes, and of all that is under way for it."""
 
-from __future__ import annotations
-
 from oracle.ports_deaths import Mortal
 from oracle.ports_firmware import MISS
 from oracle.ports_records import (

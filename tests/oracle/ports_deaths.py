@@ -1,7 +1,5 @@
 """Nodes and links that die, and what a node does when it takes a peer for dead."""
 
-from __future__ import annotations
-
 from oracle.ports_faults import Faulty
 from oracle.ports_records import DONE, FETCH, PEER_DEAD, REPLY
 from oracle.ports_transport import LOST

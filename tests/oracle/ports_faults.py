@@ -1,7 +1,5 @@
 """What the network does to packets of ports, and what follows when a sender falls silent."""
 
-from __future__ import annotations
-
 from copy import copy
 
 from oracle.ports_receiving import LATER, WANTED

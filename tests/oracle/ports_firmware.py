@@ -1,7 +1,5 @@
 """What the NIC of a node with ports does, task by task, and what SERVE makes of a descriptor."""
 
-from __future__ import annotations
-
 from oracle.delivery_records import (
     COMPLETE,
     FINISH,

@@ -1,7 +1,5 @@
 """miNI: lines of translations, buffers and processes in caches that a kernel thread fills."""
 
-from __future__ import annotations
-
 # ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from oracle.delivery_records import Action, Posted
 from oracle.ports_firmware import MISS

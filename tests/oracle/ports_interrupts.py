@@ -1,7 +1,5 @@
 """The caches of schemes in which the kernel pins in an interrupt: UTLB's baseline, U-Net/MM."""
 
-from __future__ import annotations
-
 # ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from collections import OrderedDict
 

@@ -1,7 +1,5 @@
 """Schemes in which the kernel pins in an interrupt: pages are pinned while they have entries."""
 
-from __future__ import annotations
-
 # ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from collections import Counter
 

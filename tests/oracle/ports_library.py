@@ -1,13 +1,12 @@
 """The user library of a process: which pages it has pinned, whom it unpins, what its calls take."""
 
-from __future__ import annotations
-
 # ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from collections import Counter, OrderedDict
 
 from oracle.pinning import PlainList, Xorshift
 from oracle.ports_memory import Paged
 from oracle.ports_records import DONE, NO_RIGHTS, NO_ROOM
+from oracle.replay_parts import runs_of
 
 
 class Pins:
@@ -172,14 +171,3 @@ class Library(Paged):
 
     def leave(self, node, space, pages):
         self.pins_of(node, space).kept.subtract(pages)
-
-
-def runs_of(pages):
-    """The maximal runs of consecutive numbers in an ascending list."""
-    runs = []
-    for page in pages:
-        if runs and runs[-1][-1] == page - 1:
-            runs[-1].append(page)
-        else:
-            runs.append([page])
-    return runs

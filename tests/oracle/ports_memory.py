@@ -4,8 +4,6 @@ What bytes a page has does not depend on where it is, so the frames here hold no
 clock and blocks are those of ``paging``.
 """
 
-from __future__ import annotations
-
 from oracle import paging
 from oracle.ports_closing import Closing
 from oracle.ports_records import NO_FRAME, READS

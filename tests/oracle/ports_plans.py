@@ -1,7 +1,5 @@
 """What the programs of a world do, step by step, as Hypothesis draws it."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from oracle.ports_records import FETCH, INLINE_BYTES, SEND, WRITE

@@ -1,7 +1,5 @@
 """What SERVE charges for what it is about to do, by what the NIC has when it begins."""
 
-from __future__ import annotations
-
 # ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from oracle.ports_receiving import Receiving
 from oracle.ports_records import FETCH

@@ -1,7 +1,5 @@
 """A finished twin of a world, as lists to compare."""
 
-from __future__ import annotations
-
 from collections import deque
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """What the kernel thread has done about a page, and how whoever missed it hears of that."""
 
-from __future__ import annotations
-
 # ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from oracle.ports_records import DONE, NO_ENTRY, NO_RIGHTS, NO_ROOM, Ready, Waiting
 from oracle.ports_thread import Threads

@@ -3,8 +3,6 @@
 Both say whether the oldest packet waits for the rest of its message: to leave, to go in.
 """
 
-from __future__ import annotations
-
 from oracle.ports_receiving import WANTED
 from oracle.ports_records import CUT, REPLY, SEND, WRITE
 

@@ -1,7 +1,5 @@
 """What is pinned beyond the high water: a scan at long intervals (miNI, IV.B.2)."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from oracle.ports_served import Served

@@ -1,12 +1,11 @@
 """What all schemes share: lookups and misses by path, pages that transfers use, ports that wait."""
 
-from __future__ import annotations
-
 # ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from oracle.delivery_records import Action
 from oracle.ports_firmware import MISS
-from oracle.ports_library import Library, runs_of
+from oracle.ports_library import Library
 from oracle.ports_records import DONE, NO_RIGHTS, NO_ROOM
+from oracle.replay_parts import runs_of
 
 
 class Translating(Library):

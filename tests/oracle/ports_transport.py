@@ -1,7 +1,5 @@
 """Packets of ports that are brought again until they are acknowledged, and answers to fetches."""
 
-from __future__ import annotations
-
 from copy import copy
 
 from oracle.ports_cells import InCells

@@ -1,7 +1,5 @@
 """UTLB: the NIC caches entries of tables in its host's memory, and reads what it misses by DMA."""
 
-from __future__ import annotations
-
 # ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from oracle.delivery_records import TABLE, Action, Pci, Posted, Transfer
 from oracle.ports_firmware import MISS

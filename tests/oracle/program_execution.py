@@ -1,7 +1,5 @@
 """A program trace carried out row by row, in any order that its waits allow: slow and obvious."""
 
-from __future__ import annotations
-
 from collections import defaultdict, deque
 
 from nicscope.traces.programs.schema import Operation

@@ -1,7 +1,5 @@
 """A library's cache of registered regions as a plain list, from the words of its manuals."""
 
-from __future__ import annotations
-
 
 class Cache:
     def __init__(self, alignment, merges, most_regions, most_bytes):

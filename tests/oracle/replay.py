@@ -3,8 +3,6 @@
 Comments that begin with "Reading:" mark places where the rules can be read in more than one way.
 """
 
-from __future__ import annotations
-
 # ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from collections import OrderedDict
 

@@ -3,8 +3,6 @@
 Written from docs/rnic.md, "Contexts and work requests", alone.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 from oracle.connections import Kept

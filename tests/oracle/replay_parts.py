@@ -1,7 +1,5 @@
 """What the oracle's schemes are made of: a cache, the kinds of misses, what every scheme does."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 
 COUNTS = (

@@ -5,8 +5,6 @@ host's table, in whole lines (driver updates are aligned to 64 bytes); a request
 which must hold all its bytes and allow what it does; deregistration revokes the region's entry.
 """
 
-from __future__ import annotations
-
 from oracle.replay_parts import COUNTS
 from oracle.replay_rnic import Rnic
 

@@ -4,8 +4,6 @@ Written from the facts: an MPT entry is 64 bytes, an MTT entry 8, an entry of an
 level 0 first, then level 1, then the tables in host memory.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 
 from oracle.replay_parts import Kinds, Scheme

@@ -1,7 +1,5 @@
 """What UTLB must count in its three forms: dicts and lists, for the oracle of a replay."""
 
-from __future__ import annotations
-
 # ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from collections import OrderedDict
 

@@ -3,8 +3,6 @@
 And what is found in them slowly: from where to where each run reaches.
 """
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from oracle.replay import PATHS

@@ -1,7 +1,5 @@
 """Hypothesis strategies: small nasty traces, and designs so small that every path is taken."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from oracle.replay import PATHS, SCHEMES

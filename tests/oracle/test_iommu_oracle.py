@@ -1,7 +1,5 @@
 """The IOMMU against ordered dictionaries."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Paging on demand against its slow twin, and a memory that grows on the way."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The cache of registered regions against a plain list of them."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

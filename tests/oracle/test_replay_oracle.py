@@ -1,7 +1,5 @@
 """The oracle itself: examples worked by hand, then what must hold for any trace and design."""
 
-from __future__ import annotations
-
 import pytest
 
 from oracle.replay import replay

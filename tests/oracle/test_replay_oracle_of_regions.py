@@ -1,7 +1,5 @@
 """The oracle of regions that a trace registers: examples worked by hand."""
 
-from __future__ import annotations
-
 from oracle.replay import DEFAULTS
 from oracle.replay_regions import replay
 

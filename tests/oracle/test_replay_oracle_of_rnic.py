@@ -1,7 +1,5 @@
 """The oracle of RDMA NICs: examples worked by hand."""
 
-from __future__ import annotations
-
 from oracle.touches import PAGE, counted, touch
 
 SMALL = {"scheme": "rnic", "entries": 4, "line": 2, "mpt_entries": 2}

@@ -1,7 +1,5 @@
 """The oracle itself, UTLB in its three forms: examples worked by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from oracle.replay import replay

@@ -1,7 +1,5 @@
 """The oracle itself: what must hold for any trace and design."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Traces of few requests, written by hand, and what the oracle counts of them."""
 
-from __future__ import annotations
-
 from oracle.replay import replay
 
 PAGE = 4096

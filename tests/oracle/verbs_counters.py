@@ -4,8 +4,6 @@ Each is counted as Linux and the makers' pages define it: Documentation/ABI/stab
 infiniband for those of the port, and NVIDIA's "Understanding mlx5 counters" for the others.
 """
 
-from __future__ import annotations
-
 HEADER = 128  # bytes of a control message (Trapeze, 2.1)
 REQUESTS = (1, 2, 3)  # kinds of packets: a message, a remote write, a question
 UNHEARD = ("lost", "cut_off", "overtaken")  # what the network keeps never came, or comes later

@@ -5,8 +5,6 @@ must not depend on that: bytes, statuses, which queue gets what, and what is ref
 the module of the tuples that it takes and hands out, which are data of both.
 """
 
-from __future__ import annotations
-
 import errno
 from collections import deque
 

@@ -1,7 +1,5 @@
 """What a device of verbs does with one request, by the verbs' rules."""
 
-from __future__ import annotations
-
 from .verbs_memory import LOCAL_WRITE, REMOTE_ATOMIC, REMOTE_READ, REMOTE_WRITE, Place
 
 RTR, RTS, SQE, ERR = 2, 3, 5, 6

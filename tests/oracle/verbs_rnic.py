@@ -4,8 +4,6 @@ Written from the facts, as ``replay_rnic`` is: an action of the NIC on a stretch
 its region, then each of its pages, whose entries come a line at a time.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 from .replay_rnic import Level

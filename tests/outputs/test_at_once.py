@@ -1,7 +1,5 @@
 """Others replace, move and clear up the same names in any moment between two calls."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat

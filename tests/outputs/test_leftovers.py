@@ -1,7 +1,5 @@
 """What a killed writer leaves, and that nobody removes anything else."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import signal

@@ -1,7 +1,5 @@
 """Nothing but ``nicscope.outputs`` writes files, so what holds there holds for every command."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

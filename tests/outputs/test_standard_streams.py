@@ -1,7 +1,5 @@
 """Standard output and error that are closed, full, gone or in a poor encoding: no traceback."""
 
-from __future__ import annotations
-
 import ast
 import codecs
 import json

@@ -1,7 +1,5 @@
 """One file is whole or not there, wherever its name leads."""
 
-from __future__ import annotations
-
 import errno
 import os
 import socket

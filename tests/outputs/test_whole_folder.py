@@ -1,7 +1,5 @@
 """A set of results is in its folder, or what was there before is."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

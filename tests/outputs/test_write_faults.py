@@ -8,8 +8,6 @@ Of each sort of command one has a call of each kind fail.  Every command has sev
 anew each time in the long tests: what fails one says which call it was.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import io

@@ -1,7 +1,5 @@
 """The numbers of endpoints and processes, held against those of nodes and against the log."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import msgspec

@@ -1,7 +1,5 @@
 """Chains taken apart, so that every operation is asked for by itself; and all that a run leaves."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 

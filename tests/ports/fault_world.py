@@ -1,7 +1,5 @@
 """What programs say and hold while networks and nodes fail."""
 
-from __future__ import annotations
-
 
 def word(number, salt=0):
     """A message that says which it is."""

@@ -1,7 +1,5 @@
 """Clusters of processes with ports, joined by hand as an operating system does it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.config.design import Scheme

@@ -1,7 +1,5 @@
 """Two processes of which one posts what may not be, beside what may."""
 
-from __future__ import annotations
-
 import port_world as world
 
 HUGE = 2**63 - 1

@@ -1,7 +1,5 @@
 """Two processes that write to and fetch from each other's memory by key."""
 
-from __future__ import annotations
-
 import port_world as world
 import work_world
 from work_world import KEY, PAGE, cluster_of, connect, digest, with_memory

@@ -1,7 +1,5 @@
 """Words of a peer's memory that are read and changed at one stroke, against the twin's orders."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 import work_world as work

@@ -1,7 +1,5 @@
 """Whatever becomes of a message and its reports: each buffer that it was given comes back."""
 
-from __future__ import annotations
-
 import port_world as world
 import pytest
 

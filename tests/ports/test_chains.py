@@ -1,7 +1,5 @@
 """Chains: operations that are asked for together are those that are asked for one by one."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 

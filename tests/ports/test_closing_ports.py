@@ -1,7 +1,5 @@
 """A port closes with work under way: all of it ends, its pages are let go, and nobody hangs."""
 
-from __future__ import annotations
-
 from itertools import cycle
 
 import port_world as world

@@ -1,7 +1,5 @@
 """Connections end while messages are on their way, on networks that lose, double and damage."""
 
-from __future__ import annotations
-
 import random
 
 import msgspec

@@ -1,7 +1,5 @@
 """Connections with streams of their own: what one of them waits for holds up no other."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.config.design import Transport, load_design, with_settings

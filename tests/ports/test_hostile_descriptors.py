@@ -1,7 +1,5 @@
 """Processes that write whatever they like into their own port, beside others that are honest."""
 
-from __future__ import annotations
-
 import numpy as np
 import port_world as world
 import pytest

@@ -1,7 +1,5 @@
 """What a connection promises: less than its cluster's transport does, or more, beside others."""
 
-from __future__ import annotations
-
 import port_world as world
 import pytest
 

@@ -1,7 +1,5 @@
 """Two ports of one node are each other's peers: the NIC sends to itself."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 import work_world as work

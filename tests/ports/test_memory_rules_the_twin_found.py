@@ -1,7 +1,5 @@
 """Rules of ports on hosts that run short of memory, which the twin found broken."""
 
-from __future__ import annotations
-
 import msgspec
 import port_world as world
 import pytest

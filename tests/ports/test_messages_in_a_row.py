@@ -1,7 +1,5 @@
 """Messages that follow each other closely: while one is being moved to the host, the next comes."""
 
-from __future__ import annotations
-
 import port_world as world
 import pytest
 

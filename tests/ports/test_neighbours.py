@@ -1,7 +1,5 @@
 """Processes of one node: what one of them does, or fails to do, costs its neighbours nothing."""
 
-from __future__ import annotations
-
 import port_world as world
 import pytest
 from posting_world import HUGE, nothing, register

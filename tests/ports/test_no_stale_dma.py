@@ -1,7 +1,5 @@
 """Pages come and go under traffic; no transfer uses a translation that no longer holds."""
 
-from __future__ import annotations
-
 import numpy as np
 import port_world as world
 import pytest

@@ -1,7 +1,5 @@
 """Packets dropped for want of a translation: each gets it, whoever else wants its place."""
 
-from __future__ import annotations
-
 import msgspec
 import port_world as world
 import pytest

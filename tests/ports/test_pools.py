@@ -1,7 +1,5 @@
 """What is kept for pairs of nodes is made when they first talk, and its room grows unseen."""
 
-from __future__ import annotations
-
 import numpy as np
 import port_world as world
 import pytest

@@ -1,7 +1,5 @@
 """Nodes and links that die: who talks to them learns of it, and nobody else is touched."""
 
-from __future__ import annotations
-
 import port_world as world
 import pytest
 from fault_world import hold, word

@@ -1,7 +1,5 @@
 """Networks that lose, double, delay and corrupt packets, and nodes and links that die."""
 
-from __future__ import annotations
-
 import port_world as world
 import pytest
 from fault_world import held, hold, word

@@ -1,7 +1,5 @@
 """Descriptors and buffers that cannot be, or cannot be now, beside those that can."""
 
-from __future__ import annotations
-
 import port_world as world
 import pytest
 from posting_world import HUGE, nothing, register, run

@@ -1,7 +1,5 @@
 """Sends that are refused and receives that no message fits: who learns what, and what goes on."""
 
-from __future__ import annotations
-
 import pytest
 import work_world
 from work_world import (

@@ -1,7 +1,5 @@
 """Remote writes and fetches of connected ports: memory of the peer, named by key and address."""
 
-from __future__ import annotations
-
 import random
 
 import port_world as world

@@ -1,7 +1,5 @@
 """Remote writes and fetches of memory that may not be used so, or of peers that go."""
 
-from __future__ import annotations
-
 import port_world as world
 import pytest
 import work_world

@@ -1,7 +1,5 @@
 """Every number of a report, made again from the log of packets or by the programs themselves."""
 
-from __future__ import annotations
-
 import accounts_made
 import msgspec
 import numpy as np

@@ -1,7 +1,5 @@
 """Rules of ports that the twin found broken, each by itself."""
 
-from __future__ import annotations
-
 import msgspec
 import port_world as world
 import pytest

@@ -1,7 +1,5 @@
 """Several ports draw their receives from one queue, against what the twin says is fair."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 import work_world as work

@@ -1,7 +1,5 @@
 """Which packets are of one message, and wait for its last: packets that look alike are not."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

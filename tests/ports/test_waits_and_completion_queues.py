@@ -1,7 +1,5 @@
 """Waits that end by themselves, and queues that announce the ends of several ports' work."""
 
-from __future__ import annotations
-
 import port_world as world
 import pytest
 

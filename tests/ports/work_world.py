@@ -1,7 +1,5 @@
 """Processes whose ports have one peer, joined by hand as a library of such ports does it."""
 
-from __future__ import annotations
-
 import hashlib
 
 import port_world as world

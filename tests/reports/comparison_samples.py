@@ -1,7 +1,5 @@
 """A comparison of few designs over a trace small enough to check by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.drivers.replay import replay

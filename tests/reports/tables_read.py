@@ -1,7 +1,5 @@
 """Tables as they are printed, and whether all of one is there."""
 
-from __future__ import annotations
-
 from nicscope.reports.printing import ELSEWHERE, GAP, fit, lines_of, pieces, width_of
 
 

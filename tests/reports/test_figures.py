@@ -1,7 +1,5 @@
 """Each figure is drawn, is no blank sheet, and shows the numbers of the tables."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Figures of registering, paging and paths: each is drawn, and shows the numbers of its tables."""
 
-from __future__ import annotations
-
 import io
 import json
 

@@ -1,7 +1,5 @@
 """Figures of ``nicscope flow``: what is drawn is what was recorded."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg

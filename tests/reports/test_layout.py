@@ -1,7 +1,5 @@
 """The one engine of tables: whatever the table and the width, every cell is whole."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st

@@ -3,8 +3,6 @@
 What all tables and summaries have in common is in test_every_table.py.
 """
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import msgspec

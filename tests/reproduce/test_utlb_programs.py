@@ -124,24 +124,22 @@ def test_most_misses_are_first_uses_and_the_others_get_fewer(label, folder):
 
 @pytest.mark.requirement(
     "UT-90",
-    weak="that misses fall with every doubling, and the cost of a lookup with them: from four "
-    "entries on misses stay, and the cost rises, as pinning is most of it",
+    weak="that the cost of a lookup falls with every doubling: from 4 to 16 entries on it rises, "
+    "as no more than 16 pages are pinned ahead",
 )
-def test_radix_misses_less_the_more_a_miss_fetches_while_the_cache_is_small(folder):
+def test_radix_misses_less_the_more_a_miss_fetches_even_at_first_uses(folder):
     rows = reduced_rows(folder, "Radix", "figure8")
 
     def column(name, entries):
         return [row[name] for row in rows if row["cache_entries"] == entries]
 
-    gains = []
+    [first_uses, *_] = [
+        row["check_misses_utlb_per_lookup"] for row in reduced_rows(folder, "Radix", "table4")
+    ]
     for entries in SIZES:
-        one, two, four, *more = column("ni_misses_per_lookup", entries)
-        assert one > two > four
-        assert more == pytest.approx([four] * 3, abs=0.02)
-        assert min(more) > 0.6  # first uses, which nobody has pinned, are not fetched ahead
-        gains.append(one - four)
+        misses = column("ni_misses_per_lookup", entries)
+        assert all(few > many for few, many in pairwise(misses))
+        assert misses[0] >= first_uses > misses[-1]  # 6.4: "to reduce compulsory misses"
         costs = column("cost_us_per_lookup", entries)
-        assert costs[0] == pytest.approx(costs[2], rel=0.015)
-        assert costs[2] < costs[3] < costs[4] < costs[5] < 1.06 * costs[2]
-    assert all(smaller > larger for smaller, larger in pairwise(gains))
-    assert (gains[0], gains[-1]) == pytest.approx((0.161, 0.030), abs=0.01)
+        assert costs[0] > costs[1] > costs[2]
+        assert max(costs[3:]) < costs[1]

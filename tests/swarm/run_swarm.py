@@ -8,8 +8,6 @@ Each has a seed of its own, which says all that it does.  One that breaks a rule
 command that repeats it, and the exit status is 1.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import os

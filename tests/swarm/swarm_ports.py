@@ -1,7 +1,5 @@
 """What swarms on U-Net, VMMC and miNI share: clusters, hostile neighbours, and the last account."""
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 from swarm_rules import PAGE, SECRET, RuleError, must_be

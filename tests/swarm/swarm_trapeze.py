@@ -1,7 +1,5 @@
 """Swarms on Trapeze: senders that use their payloads again and again, one receiver on each node."""
 
-from __future__ import annotations
-
 import contextlib
 
 import msgspec

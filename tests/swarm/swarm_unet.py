@@ -1,7 +1,5 @@
 """Swarms on U-Net: streams between endpoints that come and go, beside processes that forge."""
 
-from __future__ import annotations
-
 import contextlib
 
 from swarm_ports import (

@@ -1,7 +1,5 @@
 """Swarms on VIA: connections come and go under every mechanism, beside forgers."""
 
-from __future__ import annotations
-
 from swarm_ports import Bazaar
 from swarm_rules import PAGE, SECRET, Made, Stream, must_be
 from swarm_via_hostiles import Hostiles, taken

@@ -1,7 +1,5 @@
 """A swarm of ``make swarm`` on every interface, and others each time in the long tests."""
 
-from __future__ import annotations
-
 import random
 import sys
 from pathlib import Path

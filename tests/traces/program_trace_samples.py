@@ -1,7 +1,5 @@
 """Program traces for tests: small ones, any ones, and a file written with columns of one's own."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq

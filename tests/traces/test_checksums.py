@@ -1,7 +1,5 @@
 """A trace in which bits have flipped is refused, or it is the same trace."""
 
-from __future__ import annotations
-
 import random
 import zlib
 

@@ -1,7 +1,5 @@
 """GOAL's text: read as a slow reader does, written so that it means the same, refused in a line."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """Traces that are made: strides to the byte, popularity by its law, the same for the same seed."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """Mooncake's traces: what a pool finds, where it lies, how transfers cut it."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Program traces: what is written is read, and what cannot be is refused in one line."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

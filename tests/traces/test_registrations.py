@@ -1,7 +1,5 @@
 """Rows that register memory: what is read, refused, kept, counted and left out."""
 
-from __future__ import annotations
-
 import json
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """A trace for which there is no memory is refused before any is taken, with what it would need."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope import memory_limit

@@ -1,7 +1,5 @@
 """From any format that can be written to any other and back: nothing changes without a word."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pyarrow as pa

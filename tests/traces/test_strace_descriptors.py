@@ -1,7 +1,5 @@
 """No read of a file is taken for a socket's, whatever a strace log leaves out."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

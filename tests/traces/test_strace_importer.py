@@ -1,7 +1,5 @@
 """The strace importer, on logs written by hand after the forms that strace 6.1 prints."""
 
-from __future__ import annotations
-
 import csv
 import io
 import os

@@ -1,7 +1,5 @@
 """A strace log takes bounded memory to read, whatever it has the reader remember."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import threading

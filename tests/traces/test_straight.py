@@ -1,7 +1,5 @@
 """A language model's service read as it is: the same requests as converted."""
 
-from __future__ import annotations
-
 import inspect
 import json
 

@@ -1,7 +1,5 @@
 """Traces that count tokens and name no blocks: Azure's and BurstGPT's."""
 
-from __future__ import annotations
-
 import os
 from itertools import chain
 from pathlib import Path

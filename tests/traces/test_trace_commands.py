@@ -1,7 +1,5 @@
 """``nicscope trace info`` and ``nicscope trace convert`` as a user meets them."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Exporters, and conversions there and back."""
 
-from __future__ import annotations
-
 import struct
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Reading and writing trace files."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A folder of files is the trace that its rows make, however they are divided among the files."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

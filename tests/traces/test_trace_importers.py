@@ -1,7 +1,5 @@
 """Importers of lackey logs, CSV and libCacheSim traces, on samples made by hand."""
 
-from __future__ import annotations
-
 import resource
 
 import numpy as np

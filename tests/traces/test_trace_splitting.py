@@ -1,7 +1,5 @@
 """``nicscope trace split``: a folder of files that has what the trace had, or no folder."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Lookups, dense numbers and the summary, against slow and obvious counts."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

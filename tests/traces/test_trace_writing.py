@@ -1,7 +1,5 @@
 """Writing trace files: what is refused, and that a file is there whole or not at all."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq

@@ -1,7 +1,5 @@
 """Tables of other libraries as traces: any integer type will do whose values fit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq

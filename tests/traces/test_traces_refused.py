@@ -4,8 +4,6 @@ The same mistakes stand side by side for every format: what a reader makes of a 
 that is not its own, an end that comes too soon, a file that holds nothing.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from functools import partial

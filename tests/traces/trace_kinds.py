@@ -1,7 +1,5 @@
 """Small traces of other tools, by hand: good as they are, and bad with a line more."""
 
-from __future__ import annotations
-
 import struct
 
 LACKEY = """\

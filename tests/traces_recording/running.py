@@ -1,7 +1,5 @@
 """Processes that run already, and recorders that are attached to them for a while."""
 
-from __future__ import annotations
-
 import contextlib
 import platform
 import signal

@@ -1,7 +1,5 @@
 """A process that runs already is recorded for a while, and runs on as if nothing had been."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

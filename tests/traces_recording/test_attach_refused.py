@@ -1,7 +1,5 @@
 """What cannot be attached to is refused in one line that says why, before anything is stopped."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shlex

@@ -1,7 +1,5 @@
 """The traces that come with nicscope."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow.parquet as pq
 import pytest

@@ -1,7 +1,5 @@
 """The tables of system calls, and the seccomp filter, run by an interpreter of what it uses."""
 
-from __future__ import annotations
-
 import platform
 import re
 import struct

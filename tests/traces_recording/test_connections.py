@@ -1,7 +1,5 @@
 """Connections are told apart, by whichever process uses them, and said with their addresses."""
 
-from __future__ import annotations
-
 import os
 import socket
 

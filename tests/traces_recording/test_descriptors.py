@@ -1,7 +1,5 @@
 """What threads have open is looked at anew, through few folders that stay open."""
 
-from __future__ import annotations
-
 import os
 import stat
 import subprocess

@@ -1,7 +1,5 @@
 """Children, threads, signals and ends of real programs are recorded as they are."""
 
-from __future__ import annotations
-
 import pytest
 
 from traces_recording.programs import run, run_and_agree

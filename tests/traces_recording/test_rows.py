@@ -1,7 +1,5 @@
 """The bytes of a call spread over its buffers, and rows go out as calls were issued."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

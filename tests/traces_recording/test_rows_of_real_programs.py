@@ -1,7 +1,5 @@
 """Real programs are recorded, and the rows compared with what the programs say they did."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 

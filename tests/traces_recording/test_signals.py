@@ -1,7 +1,5 @@
 """Waiting for signals in a process of its own, as this one's are pytest's."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

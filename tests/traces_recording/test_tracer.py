@@ -1,7 +1,5 @@
 """What the tracer does when it cannot go on."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """The command line of ``record`` that is read without Typer says what Typer would make of it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

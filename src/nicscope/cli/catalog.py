@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,6 +18,12 @@ _From = Annotated[
     option("NAME|FILE", "Entry of the catalog to begin with.", "--from", show_default=False),
 ]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+def _named(what: str) -> Any:
+    """The argument of an entry of the catalog's ``what``, as ``offering`` has them."""
+    told = f"A {what[:-1]} of the catalog, or a .toml file."
+    return typer.Argument(metavar="NAME|FILE", help=told, autocompletion=offering(what))
 
 
 @designs.callback(invoke_without_command=True)
@@ -37,17 +43,7 @@ def list_designs(context: typer.Context, as_json: _Json = False) -> None:
 
 
 @designs.command("show")
-def show_design(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME|FILE",
-            help="A design of the catalog, or a .toml file.",
-            autocompletion=offering("designs"),
-        ),
-    ],
-    as_json: _Json = False,
-) -> None:
+def show_design(name: Annotated[str, _named("designs")], as_json: _Json = False) -> None:
     """Show every setting of a design with evidence and source.
 
     Example: nicscope designs show utlb
@@ -87,17 +83,7 @@ def list_platforms(context: typer.Context, as_json: _Json = False) -> None:
 
 
 @platforms.command("show")
-def show_platform(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME|FILE",
-            help="A platform of the catalog, or a .toml file.",
-            autocompletion=offering("platforms"),
-        ),
-    ],
-    as_json: _Json = False,
-) -> None:
+def show_platform(name: Annotated[str, _named("platforms")], as_json: _Json = False) -> None:
     """Show every cost of a platform with evidence and source.
 
     Example: nicscope platforms show utlb-prototype

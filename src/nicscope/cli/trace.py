@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003 - Typer reads the annotations
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -56,16 +56,19 @@ def sizes_of(text: str) -> tuple[tuple[int, float], ...]:
     return tuple((size, share) for size, share in sizes if size is not None)
 
 
+_Target = Annotated[
+    Path,
+    typer.Argument(
+        metavar="OUT",
+        parser=output_path,
+        help="A file, a device or FIFO, or - for standard output.",
+        show_default=False,
+    ),
+]
+
+
 def make(
-    target: Annotated[
-        Path,
-        typer.Argument(
-            metavar="OUT",
-            parser=output_path,
-            help="A file, a device or FIFO, or - for standard output.",
-            show_default=False,
-        ),
-    ],
+    target: _Target,
     requests: Annotated[int, option("N", "Requests of all tenants together.")] = 1_000_000,
     pool: Annotated[
         int, option("BYTES", "Memory that each tenant has registered.", parser=byte_count)
@@ -256,15 +259,7 @@ def convert(
             metavar="IN", help="A file, a FIFO, or - for standard input.", show_default=False
         ),
     ],
-    target: Annotated[
-        Path,
-        typer.Argument(
-            metavar="OUT",
-            parser=output_path,
-            help="A file, a device or FIFO, or - for standard output.",
-            show_default=False,
-        ),
-    ],
+    target: _Target,
     from_format: Annotated[
         str | None,
         option(

@@ -848,10 +848,8 @@ def transfer_costs(platform: Platform) -> dict[str, int]:
             f"and a trailer has {LEAST_TRAILER} bytes or more, for a length and a CRC; got "
             f"{' and '.join(str(value) for value in cells.values())}"
         )
-    costs = {
-        name: platform.costs[name].high_ps if name in platform.costs else 0
-        for name in DELIVERY_COSTS
-    }
+    stated = platform.costs
+    costs = {name: stated[name].high_ps if name in stated else 0 for name in DELIVERY_COSTS}
     return costs | cells
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+from nicscope.errors import StudyError
+
 _BYTE_POWERS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 UNITS = {"": 1, "b": 1, "byte": 1, "bytes": 1} | {
     unit + ending: 1 << bits for unit, bits in _BYTE_POWERS.items() if unit for ending in ("", "ib")
@@ -24,6 +26,14 @@ def read_bytes(text: str) -> int | None:
         return None
     count = Decimal(found[1]) * unit
     return int(count) if count == int(count) else None
+
+
+def some_bytes(option: str, text: str) -> int:
+    """The bytes that ``text`` stands for, at least 1.  Errors: ``StudyError`` naming ``option``."""
+    count = read_bytes(text)
+    if not count:
+        raise StudyError(f"{option} must be bytes, {BYTE_SPELLINGS}; got {text!r}")
+    return count
 
 
 _COUNT_POWERS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}

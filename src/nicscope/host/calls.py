@@ -2,8 +2,6 @@
 
 # ruff: noqa: D103 - documented where they are defined
 
-from __future__ import annotations
-
 from nicscope.kernel.distant import Declarations
 from nicscope.nic.ports.calls import FIRMWARE
 

@@ -1,7 +1,5 @@
 """The user library's part of a post: it has the pages of a request pinned before the NIC asks."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.host import calls

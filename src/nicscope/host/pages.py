@@ -1,7 +1,5 @@
 """Pages between scheme and memory: pinned, filled, unpinned; UTLB's second-level tables (3.3)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.host import calls

@@ -4,8 +4,6 @@ Tables pin pages as they enter them and unpin them as they leave; a static one i
 full some time, an RDMA NIC's is in host memory.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.fabric.faults import is_dead

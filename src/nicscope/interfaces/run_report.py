@@ -698,11 +698,6 @@ def records_to_keep(own: int = 0) -> int:
     return max([whole(own, "keep_log", 0), *(listener.records() for listener in _listeners)])
 
 
-def has_listeners() -> bool:
-    """Whether anybody listens for the ends of runs."""
-    return bool(_listeners)
-
-
 def notify_listeners(source: MachineRun) -> None:
     """Notifies listeners that a run has ended."""
     for listener in _listeners:
@@ -783,7 +778,7 @@ def run_progress(simulation: Simulation) -> Iterator[None]:
 
     Nothing is said where there is no terminal, or where whoever runs the program tells of it.
     """
-    if not sys.stderr.isatty() or has_listeners():
+    if not sys.stderr.isatty() or _listeners:
         yield
         return
     over = threading.Event()

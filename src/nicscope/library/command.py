@@ -368,14 +368,6 @@ def byte_count(what: str, value: str | int | None) -> int | None:
     return count
 
 
-def some_bytes(option: str, text: str) -> int:
-    """The bytes that ``text`` stands for, at least 1.  Errors: ``StudyError`` naming ``option``."""
-    count = read_bytes(text)
-    if not count:
-        raise StudyError(f"{option} must be bytes, {BYTE_SPELLINGS}; got {text!r}")
-    return count
-
-
 def assignments(given: str | Iterable[str] | None, settings: Mapping[str, Word]) -> list[str]:
     """``given``, as ``--set`` takes them, then ``settings`` by name; None removes a limit."""
     return [*texts(given), *(f"{key}={_one(key, value)}" for key, value in settings.items())]

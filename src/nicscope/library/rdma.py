@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from nicscope.config.quantities import COUNT_SPELLINGS, read_bytes, read_count
+from nicscope.config.quantities import COUNT_SPELLINGS, read_bytes, read_count, some_bytes
 from nicscope.errors import StudyError
 from nicscope.inputs import read_whole
 from nicscope.library.command import (
@@ -15,7 +15,6 @@ from nicscope.library.command import (
     as_given,
     byte_count,
     command,
-    some_bytes,
     span,
 )
 from nicscope.library.progress import progress

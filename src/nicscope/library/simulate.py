@@ -22,7 +22,7 @@ from nicscope.library.command import (
 )
 from nicscope.library.progress import progress
 from nicscope.library.traces import open_file, trace_path, words_of
-from nicscope.outputs import check_output, whole_file
+from nicscope.outputs import check_output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -250,12 +250,12 @@ def run_verbs(
     """
     from msgspec.structs import replace
 
-    from nicscope.interfaces.verbs_device.capture import Capture
     from nicscope.reports.verbs import ShownVerbs
     from nicscope.studies.timeline import MOST_RECORDS, write_timeline
     from nicscope.studies.verbs_programs import (
         CROSSBAR,
         Wanted,
+        captured_to,
         programs_of,
         run_on_nodes,
         run_programs,
@@ -290,7 +290,7 @@ def run_verbs(
     if pcap is not None and len(wanted.designs) != 1:
         raise StudyError(f"--pcap {pcap}: {len(wanted.designs)} designs; capture one at a time")
     with contextlib.ExitStack() as ending:
-        capture = None if pcap is None else Capture(ending.enter_context(whole_file(pcap)))
+        capture = ending.enter_context(captured_to(pcap))
         ending.enter_context(progress("running", "", always_say=True))
         if nodes is not None:
             found = run_on_nodes(programs_of(nodes), wanted, capture)

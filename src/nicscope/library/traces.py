@@ -244,9 +244,9 @@ def opened_with_names(
 
 @contextlib.contextmanager
 def opened_with_progress(
-    given: TraceLike, verb: str, unit: str = "rows"
+    given: TraceLike, verb: str
 ) -> Iterator[tuple[Trace, Callable[[int, int], None]]]:
     """The trace, opened, and a watch that shows its reading progress."""
     [(_, opened)] = opened_with_names(given)
-    with progress(verb, unit) as watch:
+    with progress(verb, "rows") as watch:
         yield opened, watch

@@ -39,6 +39,7 @@ struct end {
 	uint64_t handle;
 	uint32_t psn, peer_psn, peer_qpn, peer_node;
 	uint32_t responder, initiator, retry, rnr;
+	uint8_t timeout;
 	int is_connected, is_synchronous, owns_cqs;
 	struct ibv_qp_init_attr wanted; /* of a listening end that makes its ends' queue pairs */
 	int has_wanted;
@@ -120,23 +121,23 @@ EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *base)
 	free(channel);
 }
 
-/* Have an event be read from a channel; it is opened for this alone, as readers are to see that it
- * ends when the machine does. */
-static int put_event(const struct rdma_event_channel *channel, const struct live_cm_event *event)
+static int put_event(struct end *end, struct live_cm_event event)
 {
+	event.cookie = (uintptr_t)end;
+	event.handle = end->handle;
 	char path[64];
-	snprintf(path, sizeof path, "/proc/self/fd/%d", channel->fd);
+	/* Opened for this alone: readers are to see that the channel ends when the machine does. */
+	snprintf(path, sizeof path, "/proc/self/fd/%d", end->id.channel->fd);
 	int file = open(path, O_WRONLY | O_CLOEXEC);
-	ssize_t written = file < 0 ? -1 : write(file, event, sizeof *event);
+	ssize_t written = file < 0 ? -1 : write(file, &event, sizeof event);
 	if (file >= 0)
 		close(file);
-	return written == (ssize_t)sizeof *event ? 0 : -1;
+	return written == (ssize_t)sizeof event ? 0 : -1;
 }
 
 static int announce(struct end *end, uint32_t type)
 {
-	struct live_cm_event event = {.cookie = (uintptr_t)end, .handle = end->handle, .type = type};
-	return put_event(end->id.channel, &event);
+	return put_event(end, (struct live_cm_event){.type = type});
 }
 
 EXPORT const char *rdma_event_str(int event)
@@ -162,6 +163,7 @@ static struct end *new_end(struct rdma_event_channel *channel, void *program, in
 	end->id.ps = ps;
 	end->id.qp_type = ps == RDMA_PS_UDP ? QPT_UD : QPT_RC;
 	end->psn = (uint32_t)((uintptr_t)end >> 4) & 0xffffff;
+	end->timeout = ACK_TIMEOUT;
 	pthread_mutex_init(&end->lock, NULL);
 	pthread_cond_init(&end->cond, NULL);
 	return end;
@@ -270,13 +272,25 @@ static void put_address(struct sockaddr_in *to, uint32_t address, uint16_t port)
 	*to = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(address)}};
 }
 
+/* What ends share whose programs bring none of their own; NULL, with errno, if there is no more. */
+static struct ibv_pd *domain_of(struct rdma_cm_id *id)
+{
+	pthread_mutex_lock(&context_lock);
+	if (!the_domain)
+		the_domain = ibv_alloc_pd(id->verbs);
+	pthread_mutex_unlock(&context_lock);
+	return the_domain;
+}
+
 static int find_device(struct end *end)
 {
 	end->id.verbs = context();
 	end->id.port_num = PORT;
 	if (end->id.verbs)
 		ibv_query_gid(end->id.verbs, PORT, GID_INDEX, &end->id.route.addr.addr.sgid);
-	return end->id.verbs ? 0 : ENODEV;
+	if (end->id.verbs && !end->id.pd)
+		end->id.pd = domain_of(&end->id);
+	return !end->id.verbs ? ENODEV : end->id.pd ? 0 : ENOMEM;
 }
 
 static int bind_port(struct end *end, uint16_t port)
@@ -352,7 +366,7 @@ static void fill(struct end *end, struct ibv_qp_attr *attr, int *mask, int state
 		*mask |= 1 << 7 | 1 << 8 | 1 << 20 | 1 << 12 | 1 << 17 | 1 << 15;
 	} else if (state == RTS) {
 		attr->sq_psn = end->psn;
-		attr->timeout = ACK_TIMEOUT;
+		attr->timeout = end->timeout;
 		attr->retry_cnt = (uint8_t)end->retry;
 		attr->rnr_retry = (uint8_t)end->rnr;
 		attr->max_rd_atomic = (uint8_t)end->initiator;
@@ -388,16 +402,6 @@ static int create_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr *attr)
 	return id->send_cq && id->recv_cq ? 0 : ENOMEM;
 }
 
-/* What ends share whose programs bring none of their own; NULL, with errno, if there is no more. */
-static struct ibv_pd *domain_of(struct rdma_cm_id *id)
-{
-	pthread_mutex_lock(&context_lock);
-	if (!the_domain)
-		the_domain = ibv_alloc_pd(id->verbs);
-	pthread_mutex_unlock(&context_lock);
-	return the_domain;
-}
-
 static struct ibv_xrcd *xrc_domain_of(struct rdma_cm_id *id)
 {
 	struct ibv_xrcd_init_attr attr = {.comp_mask = 3, .fd = -1, .oflags = O_CREAT};
@@ -415,7 +419,7 @@ EXPORT int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex
 	int is_xrc = attr->comp_mask & TYPE && attr->srq_type == XRC;
 	if (!id->verbs || id->srq)
 		return wrong(EINVAL);
-	if (!(attr->comp_mask & PD) && !(attr->pd = domain_of(id)))
+	if (!(attr->comp_mask & PD) && !(attr->pd = id->pd))
 		return -1;
 	attr->comp_mask |= PD;
 	if (is_xrc && !(attr->comp_mask & XRCD) && !(attr->xrcd = xrc_domain_of(id)))
@@ -431,7 +435,6 @@ EXPORT int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex
 	if (!srq)
 		return -1;
 	id->srq = srq;
-	id->pd = id->pd ? id->pd : attr->pd;
 	return 0;
 }
 
@@ -462,7 +465,7 @@ EXPORT int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *
 	if (!id->verbs || id->qp)
 		return wrong(EINVAL);
 	if (!takes && !(attr->comp_mask & PD)) {
-		wanted.pd = id->pd ? id->pd : domain_of(id);
+		wanted.pd = id->pd;
 		wanted.comp_mask |= PD;
 	}
 	if (takes && !(attr->comp_mask & XRCD)) {
@@ -620,6 +623,7 @@ static struct end *accepted_end(struct end *listener, const struct live_cm_event
 	if (!end)
 		return NULL;
 	end->id.qp_type = listener->id.qp_type;
+	end->timeout = listener->timeout;
 	end->handle = from->handle;
 	end->peer_psn = from->psn;
 	end->peer_qpn = from->qp_num;
@@ -820,8 +824,7 @@ static void group_of(union ibv_gid *gid, const struct sockaddr *at)
 
 EXPORT int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *at, void *program)
 {
-	struct live_cm_event event = {.cookie = (uintptr_t)end_of(id), .handle = end_of(id)->handle,
-		.type = RDMA_CM_EVENT_MULTICAST_JOIN, .qp_num = 0xffffff, .qkey = RDMA_UDP_QKEY};
+	struct live_cm_event event = {.type = RDMA_CM_EVENT_MULTICAST_JOIN, .qp_num = 0xffffff, .qkey = RDMA_UDP_QKEY};
 	union ibv_gid gid;
 	group_of(&gid, at);
 	int failed = id->qp ? ibv_attach_mcast(id->qp, &gid, 0) : 0;
@@ -829,7 +832,7 @@ EXPORT int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *at, void 
 		return wrong(failed);
 	memcpy(&event.private0, gid.raw, sizeof gid.raw);
 	event.private2 = (uintptr_t)program;
-	if (put_event(id->channel, &event))
+	if (put_event(end_of(id), event))
 		return -1;
 	return is_done(end_of(id), RDMA_CM_EVENT_MULTICAST_JOIN);
 }
@@ -917,8 +920,15 @@ EXPORT int rdma_getaddrinfo(const char *node, const char *service, const struct 
 
 EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t length)
 {
-	(void)id, (void)value, (void)length;
-	return wrong(level == 0 && name <= 3 ? 0 : EOPNOTSUPP); /* hints of service and address */
+	enum { OF_ID = 0, ACK_TIMEOUT_OF_ID = 3, MOST_TIMEOUT = 31 };
+	if (level != OF_ID || name > ACK_TIMEOUT_OF_ID)
+		return wrong(EOPNOTSUPP);
+	if (name != ACK_TIMEOUT_OF_ID)
+		return 0; /* hints of service and address */
+	if (length != 1 || *(uint8_t *)value > MOST_TIMEOUT)
+		return wrong(EINVAL);
+	end_of(id)->timeout = *(uint8_t *)value;
+	return 0;
 }
 
 EXPORT struct ibv_context **rdma_get_devices(int *count)

@@ -94,10 +94,20 @@ static int put_send(struct live_qp *qp, struct ibv_send_wr *wr)
 	return put_pieces((struct live_piece *)(to + 1), wr->sg_list, wr->num_sge);
 }
 
-/* Programs that spin on memory never let others run: with few processors they do it here. */
-static void let_run(void)
+enum { STREAM = 256 }; /* requests after an empty poll: more than most programs post between two */
+static uint64_t rests; /* of this process so far: polls that found nothing */
+
+/* Programs that spin on memory never let others run: with few processors they do it here.  A program
+ * that polls in vain lets others run then: within a stream of its requests each would cost two
+ * switches, and the machine would take them one by one. */
+static void let_run(struct live_qp *qp, uint64_t before)
 {
-	if (live_link.header->yields)
+	uint64_t now = __atomic_load_n(&rests, __ATOMIC_RELAXED);
+	int is_alone = before == __atomic_load_n(&qp->sends_done, __ATOMIC_RELAXED);
+	if (now != __atomic_exchange_n(&qp->rests, now, __ATOMIC_RELAXED))
+		__atomic_store_n(&qp->stream_end, before + STREAM, __ATOMIC_RELAXED);
+	int is_in_stream = before < __atomic_load_n(&qp->stream_end, __ATOMIC_RELAXED);
+	if (live_link.header->yields && (is_alone || !is_in_stream))
 		sched_yield();
 }
 
@@ -126,7 +136,7 @@ int live_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_
 		*bad = wr;
 	if (has_new) {
 		live_ring_bell();
-		let_run();
+		let_run(qp, before);
 	}
 	return wrong;
 }
@@ -263,6 +273,7 @@ static int rest(struct live_cq *cq)
 	if (__atomic_load_n(&cq->queue.ring->state, __ATOMIC_RELAXED))
 		return -EIO;
 	own.idle++; /* polls that found nothing */
+	__atomic_store_n(&rests, __atomic_load_n(&rests, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
 	if (own.segment != live_link.segment)
 		take_place();
 	if (own.place)
@@ -515,6 +526,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 {
 	struct live_qp *qp = (struct live_qp *)ex;
 	int wrong = qp->wrong;
+	uint64_t before = qp->send.next;
 	if (!wrong) {
 		qp->send.next = qp->built;
 		publish(&qp->send);
@@ -522,7 +534,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	pthread_spin_unlock(&qp->send.lock);
 	if (!wrong) {
 		live_ring_bell();
-		let_run();
+		let_run(qp, before);
 	}
 	return wrong;
 }

@@ -75,6 +75,7 @@ enum { AHEADS = 8, LEAST_AHEAD = PAGE, MOST_AHEAD = 1 << 16, MOST_BEHIND = 1 << 
 struct extent { int64_t begin, end, window; uint64_t generation, used; };
 static struct extent ahead[MAX_NODES][AHEADS];
 static struct { int64_t begin, end; } behind[MAX_NODES];
+static int has_behind; /* of any node */
 static uint64_t generation = 1, uses;
 
 void forget_what_was_read(void) { generation++; }
@@ -104,6 +105,9 @@ static void write_behind(int64_t n)
 int64_t write_all_behind(void)
 {
 	int64_t writes = 0;
+	if (!has_behind)
+		return 0;
+	has_behind = 0;
 	for (int64_t n = 0; n < MAX_NODES; n++)
 		if (behind[n].end) {
 			write_behind(n);
@@ -143,11 +147,15 @@ static void load(int64_t n, int64_t address, int64_t count)
 
 static void store(int64_t n, int64_t address, int64_t count)
 {
-	if (behind[n].end != address || behind[n].end - behind[n].begin >= MOST_BEHIND) {
+	int is_next = behind[n].end == address && behind[n].end - behind[n].begin < MOST_BEHIND;
+	if (behind[n].begin <= address && address + count <= behind[n].end)
+		return; /* bytes of the frame that were not written yet, and are overwritten */
+	if (!is_next) {
 		write_behind(n);
 		behind[n].begin = address;
 	}
 	behind[n].end = address + count;
+	has_behind = 1;
 }
 
 /* As compiled code calls: result, exception, state, numbers; the status.  That there is no exception

@@ -973,6 +973,13 @@ EXPORT int ibv_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,
 	return 0;
 }
 
+/* Whether what arrives becomes visible in order, which is not promised. */
+EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, int op, uint32_t flags)
+{
+	(void)qp, (void)op, (void)flags;
+	return 0;
+}
+
 EXPORT int ibv_destroy_qp(struct ibv_qp *base)
 {
 	struct live_qp *qp = (struct live_qp *)base;

@@ -67,6 +67,7 @@ struct live_qp {
 	struct ibv_qp_cap cap;
 	struct ibv_qp_attr held;
 	uint64_t sends_done, receives_done;
+	uint64_t rests, stream_end; /* empty polls at its last request; requests up to there are one stream */
 	int signals_all, is_extended;
 	/* What is built by wr_*: up to which of the queue it reaches, and what was wrong. */
 	uint64_t built;

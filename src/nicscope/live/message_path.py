@@ -16,6 +16,7 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.advance import AT_ONCE as EVENTS_AT_ONCE
+from nicscope.drivers.simulate.agenda import earliest
 from nicscope.drivers.simulate.ports.calls import DRIVER
 from nicscope.drivers.simulate.ports.posting import GATHER
 from nicscope.drivers.simulate.ports.reports import GIVEN_BITS, KIND_BITS
@@ -377,8 +378,11 @@ def _reasons(live, is_busy):
 @step
 def _moves_next(machine):
     """The time of the earliest event that is not a timer's, or NEVER."""
-    soonest = NEVER
     times = machine.agenda.times
+    first = earliest(machine.agenda)
+    if first % KINDS != TIMER:
+        return times[first]
+    soonest = NEVER
     for slot in range(NODES * KINDS):
         if slot % KINDS != TIMER and times[slot] < soonest:
             soonest = times[slot]

@@ -53,6 +53,9 @@ HAVE = {
     "IBVERBS_1.13": """
         ibv_is_fork_initialized
     """,
+    "IBVERBS_1.14": """
+        ibv_query_qp_data_in_order
+    """,
     "IBVERBS_PRIVATE_34": """
         ibv_query_gid_type
     """,
@@ -63,9 +66,6 @@ UNSUPPORTED = {
     "WITHOUT": {
         "IBVERBS_1.1": """
             ibv_resolve_eth_l2_from_gid
-        """,
-        "IBVERBS_1.14": """
-            ibv_query_qp_data_in_order
         """,
         "IBVERBS_PRIVATE_34": """
             __ioctl_final_num_attrs execute_ioctl ibv_cmd_advise_mr ibv_cmd_alloc_dm

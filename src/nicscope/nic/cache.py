@@ -11,8 +11,6 @@ A search begins with the most recent way.  What it takes grows with the *further
 checks: none if the first is it, all others if none is.  A hash index checks none.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.kernel.decorators import step

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nicscope.kernel.decorators import step
+from nicscope.nic.recency import lowest_bit
 
 CONTROL_BYTES = 128  # Trapeze, 2.1: always sent whole
 
@@ -25,7 +26,7 @@ NET_TX = 4
 FINISH = 5
 HOST_TX = 6
 SERVE = 7  # of a NIC that serves ports
-TASKS = 8
+TASKS = 8  # a power of two
 NO_TASK = -1
 MISSING = 8  # not looked for: a translation is on its way, and the processor waits for it
 
@@ -123,10 +124,11 @@ def next_task(endpoint, sends, arrivals, engines):
     ready = _ready_tasks(endpoint, sends, arrivals, engines)
     if ready == 0:
         return NO_TASK
-    task = endpoint.task_turn
-    while ready >> task & 1 == 0:
-        task = task + 1 if task + 1 < TASKS else 0
-    endpoint.task_turn = task + 1 if task + 1 < TASKS else 0
+    turn = endpoint.task_turn
+    # Not a loop over tasks: a processor cannot guess when that ends.
+    waiting = np.uint64((ready | ready << TASKS) >> turn)
+    task = (turn + lowest_bit(waiting)) & (TASKS - 1)
+    endpoint.task_turn = (task + 1) & (TASKS - 1)
     return task
 
 

@@ -7,8 +7,6 @@ A miss takes the path that a page's takes: interrupt, event queue, kernel thread
 other designs the tables themselves are on the NIC, and nothing is looked up here.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.kernel.decorators import distant, routine, row_of, step

@@ -5,8 +5,6 @@ associative cache.  Invariant: an entry is in at most one chain of the index, an
 set or in one of its own.  Entry numbers in chains are stored plus 1, so 0 means none.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.kernel.decorators import step

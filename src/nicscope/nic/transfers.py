@@ -3,8 +3,6 @@
 Bytes are moved by engines, which are the driver's: each effect says how many there are to move.
 """
 
-from __future__ import annotations
-
 from nicscope.kernel.decorators import step
 from nicscope.nic.delivery import bytes_to_move, place_in
 

@@ -1,7 +1,5 @@
 """Reliability firmware: go-back-n between two NICs, sender and receiver."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.kernel.decorators import step

@@ -5,8 +5,6 @@ Source: U-Net/MM 5.1.  ``victims[:registers.victim_count]`` are its entries, the
 transfers use what is in it, and is cleaned up as they end (5.2.1).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.kernel.decorators import step

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
+    from rich.console import Console
     from rich.text import Text
 
     Printed: TypeAlias = "Rows | Text | str | Note"
@@ -223,16 +224,20 @@ def output_width() -> int:
     return columns or PIPED
 
 
+def _console(**how: Any) -> Console:
+    from rich.console import Console
+
+    how |= dict.fromkeys(("force_jupyter", "highlight", "markup", "emoji"), False)
+    return Console(width=output_width(), **how)
+
+
 def show(parts: Iterable[Printed], elsewhere: str = ELSEWHERE) -> None:
     """Print ``parts``: tables, paragraphs, and strings, which are printed verbatim.
 
     ``elsewhere``: where columns are that the width leaves out.
     """
-    from rich.console import Console
-
-    width = output_width()
-    console = Console(force_jupyter=False, width=width, highlight=False, markup=False, emoji=False)
-    for line in lines_of(parts, width, elsewhere):
+    console = _console()
+    for line in lines_of(parts, console.width, elsewhere):
         # Wrapped already: what is longer is one word, which the terminal may break.
         console.print(line, soft_wrap=True)
 
@@ -241,20 +246,9 @@ def text_of(parts: Iterable[Printed]) -> str:
     """``parts`` as ``show`` prints them, without colours."""
     from io import StringIO
 
-    from rich.console import Console
-
-    width = output_width()
-    console = Console(
-        force_jupyter=False,
-        file=StringIO(),
-        width=width,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        no_color=True,
-    )
+    console = _console(file=StringIO(), no_color=True)
     with console.capture() as captured:
-        for line in lines_of(parts, width):
+        for line in lines_of(parts, console.width):
             console.print(line, soft_wrap=True)
     return captured.get().rstrip("\n")
 

@@ -198,6 +198,12 @@ def placed(nodes: int, processes: int, *, private: bool = False) -> Placement:
     return Placement(nodes, processes, private)
 
 
+def _phases(watch: Callable[[int, int], None] | None) -> Callable[[], None]:
+    """What tells ``watch``, once called, that one more of ``PHASES`` is over."""
+    phases = iter(range(1, PHASES + 1))
+    return lambda: None if watch is None else watch(next(phases), PHASES)
+
+
 def run_application(
     name: str,
     size: str | int | None,
@@ -221,12 +227,7 @@ def run_application(
     ``SimulationError`` for a size that the processes cannot share, ``RoomError`` for one that does
     not fit into memory.
     """
-    phases = iter(range(1, PHASES + 1))
-
-    def over() -> None:
-        if watch is not None:
-            watch(next(phases), PHASES)
-
+    over = _phases(watch)
     processes = placement.nodes * placement.processes
     application, program, is_as_paper = made(name, size, processes, seed, inputs)
     copies = processes if placement.are_copies_private else placement.nodes
@@ -455,12 +456,7 @@ def run_application_on_machines(
     ``run_application``, and ``SimulationError`` for what does not run on such machines or does not
     get through.
     """
-    phases = iter(range(1, PHASES + 1))
-
-    def over() -> None:
-        if watch is not None:
-            watch(next(phases), PHASES)
-
+    over = _phases(watch)
     on = read_interface(machines.on, "--on", StudyError)
     given = USUAL.get(name) if size is None else size
     _, program, _ = made(name, given, placement.nodes * placement.processes, seed)

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     from nicscope.config.design import Design
     from nicscope.config.platform import Platform
+    from nicscope.drivers.replay.columns import OnlyRequests
     from nicscope.studies.replaying import Priced
-    from nicscope.studies.sweep.sweeping import Columns
     from nicscope.traces.reader import Trace
 
 
@@ -55,7 +55,7 @@ class Pass(NamedTuple):
 
     key: Hashable
     what: str  # is counted, for people
-    work: Callable[[Iterator[Columns]], None]
+    work: Callable[[Iterator[OnlyRequests]], None]
 
 
 class Working(NamedTuple):
@@ -75,7 +75,7 @@ class Passes:
         self.seconds: list[tuple[str, float]] = []  # of each pass that was finished
         self.failure: BaseException | None = None  # what ended it all
         self._failed: dict[Hashable, str] = {}  # why a pass was not finished
-        self._columns: Columns | None = None
+        self._columns: OnlyRequests | None = None
         self._wishes: dict[Hashable, tuple[Pass, float]] = {}  # with the time of the last asking
         self._likely: list[Pass] = []
         self._running: tuple[Pass, bool] | None = None  # and whether anybody waits for it
@@ -500,7 +500,7 @@ class Explorer:
         return (state.called, *rest)
 
     def _survey(self, page_size: int, lines: Sequence[int]) -> Pass:
-        def work(batches: Iterator[Columns]) -> None:
+        def work(batches: Iterator[OnlyRequests]) -> None:
             found = grids(batches, page_size, lines, MOST_ENTRIES)
             before = self._surveyed.get(page_size)
             plain = {**(before.plain if before else {}), **found.plain}
@@ -522,7 +522,7 @@ class Explorer:
     def _replay(self, states: Sequence[State], what: str) -> Pass:
         designs = [state.design.at_page_size(self.page_size) for state in states]
 
-        def work(batches: Iterator[Columns]) -> None:
+        def work(batches: Iterator[OnlyRequests]) -> None:
             results = replay(batches, designs, kinds=False, page_size=self.page_size)
             for state, design, result in zip(states, designs, results, strict=True):
                 priced = with_price(result, state.platform)
@@ -577,7 +577,7 @@ class Explorer:
         """Fully associative caches of every size."""
         alone = Question(ways=(2,), lines=(line,), entries=(1, 1))  # no room for a set of two
 
-        def work(batches: Iterator[Columns]) -> None:
+        def work(batches: Iterator[OnlyRequests]) -> None:
             [curve] = curves_of(self.name, lambda: batches, alone, page_size, NO_GRAIN)
             assert curve.every_size is not None
             self._fully[page_size, line] = curve.every_size

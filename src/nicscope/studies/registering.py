@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from nicscope.config.costs import Evidence, Span
-from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
+from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes, some_bytes
 from nicscope.drivers.registration import UNLIMITED, RegistrationReplay, Rules
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.studies.sources import RowsDone, extent_of, numbers
@@ -505,8 +505,8 @@ def libraries(
     the other.
     """
     found = []
-    limit = None if most_bytes is None else _bytes("--bytes", most_bytes)
-    alignment = None if align is None else _bytes("--align", align)
+    limit = None if most_bytes is None else some_bytes("--bytes", most_bytes)
+    alignment = None if align is None else some_bytes("--align", align)
     if alignment is not None and alignment & (alignment - 1):
         raise StudyError(f"--align must be a power of two, got {align}")
     for policy in policies.split(","):
@@ -515,13 +515,6 @@ def libraries(
         usual = {"exact": 1, "page": PAGE, "merge": CACHE_LINE}[policy]
         found += [Library(policy, alignment or usual, each, limit) for each in _entries(entries)]
     return found
-
-
-def _bytes(option: str, text: str) -> int:
-    count = read_bytes(text)
-    if not count:
-        raise StudyError(f"{option} must be bytes, {BYTE_SPELLINGS}; got {text!r}")
-    return count
 
 
 def _entries(text: str) -> list[int | None]:

@@ -209,7 +209,6 @@ def simulate_trace(
     most: int | None = None,
     timed: bool = False,
     window: int = 1,
-    kinds: bool = True,
     command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
 ) -> Simulation[Simulated]:
@@ -224,7 +223,7 @@ def simulate_trace(
     parted = partition_trace(_first(trace, most), timed)
     rows = sum(len(requests.length) for requests in parted)
     done = _Done(watch, rows * len(subjects))
-    found = [_simulated(subject, parted, trace, window, kinds, done) for subject in subjects]
+    found = [_simulated(subject, parted, trace, window, done) for subject in subjects]
     return Simulation(
         trace=extent_of(trace, rows, len(parted)),
         found=found,
@@ -253,7 +252,6 @@ def _simulated(
     parted: Sequence[Any],
     trace: Trace,
     window: int,
-    kinds: bool,
     done: _Done,
 ) -> Simulated:
     from nicscope.drivers.simulate.bus.state import machine_parameters
@@ -272,7 +270,6 @@ def _simulated(
             subject.service,
             delivery=POLICIES[design.delivery],
             window=window,
-            kinds=kinds,
             at_bus=at_bus,
             fits=partial(check_fits, subject.platform),
             watch=done,
@@ -462,7 +459,6 @@ def time_program(
     subjects: Sequence[Runnable],
     *,
     skipped: Sequence[str] = (),
-    kinds: bool = True,
     command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
 ) -> Simulation[TimedDesign]:
@@ -476,7 +472,7 @@ def time_program(
     found = []
     for place, subject in enumerate(subjects):
         done.before = place * len(program.operation)
-        found.append(time_design(program, metadata.page_size, subject, kinds, done))
+        found.append(time_design(program, metadata.page_size, subject, watch=done))
     return Simulation(
         trace={
             "file": name,

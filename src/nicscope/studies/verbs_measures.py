@@ -118,7 +118,7 @@ class End:
         self.sent = CQ(self.context, depth * question.pairs + 1)
         self.come = CQ(self.context, receives * question.pairs + 1)
         flags = e.IBV_SEND_SIGNALED
-        inline = size if question.goes_inline(size) else 0
+        inline = size if size <= question.inline else 0
         if inline:
             flags |= e.IBV_SEND_INLINE
         cap = QPCap(depth, receives, 1, 1, inline)
@@ -231,10 +231,6 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     designs: Sequence[Any] = (None,)  # names, files or designs; None: the device's own
     platform: Any = None
     seed: int = 0
-
-    def goes_inline(self, size: int) -> bool:
-        """Whether a message of that size is sent inline."""
-        return size <= self.inline
 
 
 def ask(

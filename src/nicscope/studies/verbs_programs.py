@@ -269,6 +269,19 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         return self.keep_log // len(self.designs)
 
 
+@contextlib.contextmanager
+def captured_to(path: Path | str | None) -> Iterator[Capture | None]:
+    """What writes packets to a file that is whole after the block; None without one."""
+    from nicscope.interfaces.verbs_device.capture import Capture
+    from nicscope.outputs import whole_file
+
+    if path is None:
+        yield None
+        return
+    with whole_file(path) as file:
+        yield Capture(file)
+
+
 def run_programs(
     path: Path, arguments: Sequence[str], wanted: Wanted, capture: Capture | None = None
 ) -> VerbsRuns:

@@ -131,18 +131,17 @@ def input_format(source: Input, name: str | None = None) -> Format:
     return FORMATS[found]
 
 
-def output_format(path: Path, name: str | None = None, of_stream: str | None = None) -> Format:
+def output_format(path: Path, name: str | None = None) -> Format:
     """The format to write ``path`` in: as named, else by its ending.
 
-    ``of_stream`` is that of a stream whose name does not say.  Errors: ``TraceError`` if nothing
-    writes it, ``OutputError`` if it cannot be told.
+    Errors: ``TraceError`` if nothing writes it, ``OutputError`` if it cannot be told.
     """
     chosen = format_named(name) if name is not None else _by_ending(path)
     if chosen is not None and chosen.writer is None:
         raise TraceError(f"{path}: {chosen.name} can only be read; write {', '.join(WRITTEN)}")
     named = None if chosen is None else chosen.name
     otherwise = f", or say --to {' or --to '.join(WRITTEN)}"
-    found = format_to_write(path, WRITTEN, named, of_stream=of_stream, otherwise=otherwise)
+    found = format_to_write(path, WRITTEN, named, otherwise=otherwise)
     return FORMATS[found]
 
 

@@ -1,7 +1,5 @@
 """Hypothesis strategies: lookups of one NIC, and where to cut them."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import strategies as st
 

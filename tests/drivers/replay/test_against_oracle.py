@@ -1,7 +1,5 @@
 """The replay against the oracle: every count, every scheme, every setting."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """Real traffic through every published design, count for count as the oracle has it."""
 
-from __future__ import annotations
-
 import pytest
 from test_against_oracle import Columns, offset
 

@@ -1,7 +1,5 @@
 """Contexts and work requests of a replay: the kernel against its twin, and against arithmetic."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Long requests, many processes and nodes, huge pages, the end of the address space."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from test_against_oracle import Columns, agree, columns_of, design_of

@@ -1,7 +1,5 @@
 """Runs of requests that are joined and looked up group by group, against page after page."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

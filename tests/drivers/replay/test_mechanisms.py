@@ -1,7 +1,5 @@
 """What the papers say that each translation scheme does, in traces short enough to follow."""
 
-from __future__ import annotations
-
 import pytest
 from test_against_oracle import columns_of, design_of
 

@@ -1,7 +1,5 @@
 """What miNI says that its dynamic handle lookup does, in traces short enough to follow."""
 
-from __future__ import annotations
-
 import pytest
 from test_mechanisms import counted, total, touch
 

@@ -1,7 +1,5 @@
 """Replay in passes: what a piece ends up as, however it is cut, and what its kernels are handed."""
 
-from __future__ import annotations
-
 import inspect
 import itertools
 

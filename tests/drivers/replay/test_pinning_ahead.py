@@ -1,7 +1,5 @@
 """Pinning ahead under a limit: what a trace of FFT's kind pays for it (UTLB 6.5, Table 7)."""
 
-from __future__ import annotations
-
 import pytest
 from test_mechanisms import result, touch
 

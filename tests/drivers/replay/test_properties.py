@@ -1,7 +1,5 @@
 """What must hold for any trace and design, on the engine itself."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The RANDOM policy end to end: with the same draws, the same counts."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """RDMA NICs that follow what a trace registers, against the oracle."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

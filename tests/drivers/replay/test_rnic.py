@@ -1,7 +1,5 @@
 """An RDMA NIC in replay: what must hold for any trace and any sizes of its caches."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st

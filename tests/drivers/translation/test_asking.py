@@ -1,7 +1,5 @@
 """Page by page and with real frames, a scheme counts what its replay counts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from clusters import FRAME_BASE, Memory, drive, frames_on_nic, of_trace, pinned_pages

@@ -1,7 +1,5 @@
 """The observer's book: what it knows survives that it grows."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """A static table's entries: one that was given back stands for another page, and only one."""
 
-from __future__ import annotations
-
 from clusters import FRAME_BASE
 from hypothesis import given
 from hypothesis import strategies as st

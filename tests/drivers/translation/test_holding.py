@@ -1,7 +1,5 @@
 """Requests that are outstanding together: what they keep and hold stays where it is."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from clusters import (

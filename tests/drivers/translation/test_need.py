@@ -1,7 +1,5 @@
 """What the translations of a node take is what was said before they were made."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

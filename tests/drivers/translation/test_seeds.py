@@ -1,7 +1,5 @@
 """Where the draws of random replacement begin: at the design's seed and the node's number."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The victim list of a kernel that serves endpoints: it grows while what it holds is in use."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from clusters import ASK, HOLD, RELEASE, SERVE, Memory, act, pinned_pages

@@ -1,7 +1,5 @@
 """Names of the real pyverbs, where it is installed, against those here."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import json

@@ -1,7 +1,5 @@
 """One call for each step of a message, whatever the way: when it is over."""
 
-from __future__ import annotations
-
 from nicscope.memory.coherence.bus import INTERVENED, RETRIED, UNSNOOPED
 from nicscope.memory.coherence.layout import READ, WRITE
 from nicscope.nic.coherent import Mechanism

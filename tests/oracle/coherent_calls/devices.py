@@ -1,7 +1,5 @@
 """What a device and the interface's agent do on the bus: reads, writes, copies that are kept."""
 
-from __future__ import annotations
-
 from nicscope.memory.coherence.bus import (
     AT_NO_TIME,
     INTERVENED,

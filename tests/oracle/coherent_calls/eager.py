@@ -1,7 +1,5 @@
 """EDT: what the interface reads of what is written, and writes back of what has come."""
 
-from __future__ import annotations
-
 from nicscope.memory.coherence.bus import watch_block
 from nicscope.memory.coherence.layout import EMPTY
 from nicscope.nic.coherent import BY_READING, COHERENT_METHOD, VALID, free_tag, set_tag, use_tag

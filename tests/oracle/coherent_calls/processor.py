@@ -1,7 +1,5 @@
 """What the CPU does: words through both caches, flushes, and stores past them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.memory.coherence.bus import lose

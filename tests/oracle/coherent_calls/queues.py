@@ -3,8 +3,6 @@
 A queue that is full is emptied by the other side amid the call.
 """
 
-from __future__ import annotations
-
 from nicscope.memory.coherence.bus import AT_NO_TIME
 from nicscope.memory.coherence.layout import INVALID
 from nicscope.nic.coherent import (

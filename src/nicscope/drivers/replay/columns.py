@@ -62,7 +62,7 @@ class RegionRows(NamedTuple):
 
 
 class OnlyRequests(NamedTuple):
-    """The requests of a batch that says what is registered, too."""
+    """Requests and nothing beside, 21 bytes each."""
 
     node: NDArray[np.int32]
     pid: NDArray[np.int32]

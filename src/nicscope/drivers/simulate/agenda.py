@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nicscope.clock import NEVER
-from nicscope.kernel.decorators import routine, step
+from nicscope.kernel.decorators import step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,18 +72,20 @@ def earliest(agenda):
     return agenda.winners[1]
 
 
-@routine
+@step
 def _play(agenda, group):
-    """Find the first of ``group``, and of all that it is a part of."""
+    """Find the first of ``group``, and of all that it is a part of, as far as that changes."""
     winner, first = _first_of_group(agenda.times, group << GROUP_BITS)
     place = group + (agenda.winners.size >> 1)
-    agenda.winners[place] = winner
-    agenda.firsts[place] = first
-    while place > 1:
-        winner, first = _earlier(winner, first, agenda.winners[place ^ 1], agenda.firsts[place ^ 1])
-        place >>= 1
+    while agenda.winners[place] != winner or agenda.firsts[place] != first:
         agenda.winners[place] = winner
         agenda.firsts[place] = first
+        if place == 1:
+            break
+        other, at = agenda.winners[place ^ 1], agenda.firsts[place ^ 1]
+        is_other = (at < first) | ((at == first) & (other < winner))
+        winner, first = other if is_other else winner, min(first, at)
+        place >>= 1
 
 
 @step
@@ -101,6 +103,5 @@ def _first_of_group(times, a):
 
 @step
 def _earlier(a, at_a, b, at_b):
-    """Of two slots and their times what fires first: of equal times the lower slot."""
-    is_b = (at_b < at_a) | ((at_b == at_a) & (b < a))
-    return b if is_b else a, min(at_a, at_b)
+    """Of two slots and their times what fires first: of equal times ``a``, which is lower."""
+    return b if at_b < at_a else a, min(at_a, at_b)

@@ -3,8 +3,6 @@
 ``docs/virtual-time.md``, Transfers.  At 0 ps per byte all of it moves at once.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.kernel.decorators import step

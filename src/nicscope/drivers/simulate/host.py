@@ -5,8 +5,6 @@ its record in ``machine.processes``.  Of those that can go on, receives come fir
 that has waited longest, then the lowest.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.clock import NEVER
@@ -69,6 +67,7 @@ from nicscope.drivers.simulate.records import (
     IN_TRAP,
     INTERRUPTED,
     KINDS,
+    NO_OPERATION,
     NO_PROCESS,
     POLLING,
     POST,
@@ -171,7 +170,7 @@ def set_timer(machine, n):
 
 @step
 def look_for_operation(machine, n, now):
-    """Begins the next operation that can begin on an idle CPU."""
+    """Begins the next operation that can begin on an idle CPU; whether there is one."""
     node = machine.nodes[n]
     chosen = NO_PROCESS
     at_other = process_of_second(node)
@@ -183,7 +182,7 @@ def look_for_operation(machine, n, now):
     if keeps_polling(machine) and node.processors != TWO:
         chosen = select_process(machine, n, chosen, now)
     if chosen == NO_PROCESS:
-        return
+        return False
     node.cpu_process = chosen
     node.cpu_since = now
     process = machine.processes[chosen]
@@ -207,11 +206,14 @@ def look_for_operation(machine, n, now):
     else:
         node.cpu = COPYING
         begin(machine.copy_flows[n], now, 0, process.payload, 0)
+    return True
 
 
 @step
 def _can_begin(machine, n, p):
     operation = machine.processes[p].operation
+    if operation == NO_OPERATION:
+        return False
     if operation in RINGS:
         return _is_ring_ready(machine, n, p) or _is_late(machine, p)
     if awaits_report(operation):
@@ -303,7 +305,8 @@ def schedule_host_work(machine, n, now):
     """Begins what the idle CPUs of ``n`` may do, of two one after the other."""
     node = machine.nodes[n]
     for _ in range(node.processors):
-        _schedule_processor(machine, n, now)
+        if not _schedule_processor(machine, n, now):
+            break  # nor would the other
         if is_second_idle(node) and node.cpu != IDLE:
             swap_processors(machine, n)
     select_first_to_end(machine, n)
@@ -311,27 +314,30 @@ def schedule_host_work(machine, n, now):
 
 @step
 def _schedule_processor(machine, n, now):
-    """Begins what an idle CPU may do: read first, then send (docs/virtual-time.md, Hosts)."""
+    """Begins what an idle CPU may do: read first, then send (docs/virtual-time.md, Hosts).
+
+    False if it is idle and has found nothing.
+    """
     node = machine.nodes[n]
     endpoint = machine.endpoints[n]
     if node.cpu != IDLE:
         if node.cpu == COMPUTING and has_ports(machine.ports):
             signal_program(machine, n, now)
-        return
+        return True
     if node.first_process < node.last_process:
-        look_for_operation(machine, n, now)
-        return
+        return look_for_operation(machine, n, now)
     if endpoint.shown > endpoint.read:
         node.cpu_since = now
         occupy_cpu(machine, n, now, READING, across_bus(node, now, machine.costs[n].pio_read))
-        return
+        return True
     if node.run == node.last_run or endpoint.written - endpoint.finished == endpoint.send_ring:
         put(machine.agenda, n * KINDS + CPU, NEVER)
-        return
+        return False
     if now < node.not_before:
         put(machine.agenda, n * KINDS + CPU, node.not_before)
-        return
+        return False
     _begin_message(machine, n, now)
+    return True
 
 
 @step

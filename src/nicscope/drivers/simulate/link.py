@@ -1,7 +1,5 @@
 """The network side: netTx and netRcv in lockstep over a held path, and faults on the way."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.clock import NEVER

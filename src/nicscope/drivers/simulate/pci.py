@@ -6,8 +6,6 @@ Where a design's way goes over a coherent bus, the engine stands at that bus ins
 moves is a move there (``bus/payloads.py``).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.clock import NEVER

@@ -1,7 +1,5 @@
 """Records of a simulation: kinds of pending events, states of engines, operations, layouts."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.config.design import CELL_WORDS, DELIVERY_COSTS

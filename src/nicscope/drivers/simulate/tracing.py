@@ -142,7 +142,6 @@ def simulate_node(
     *,
     delivery: Delivery = POLICIES["adaptive"],
     window: int = 1,
-    kinds: bool = True,
     at_bus: AtBus | None = None,
     fits: Callable[[dict[str, int]], None] | None = None,
     watch: Callable[[int, int], None] | None = None,
@@ -160,7 +159,7 @@ def simulate_node(
     delivery = msgspec.structs.replace(
         delivery, max_payload=max(delivery.max_payload, design.page_size)
     )
-    ports, bus = _ports_for(requests, design, page_bits, service, delivery, window, kinds, at_bus)
+    ports, bus = _ports_for(requests, design, page_bits, service, delivery, window, at_bus)
     if fits is not None:
         staged = (delivery.send_buffers + delivery.receive_buffers) * delivery.max_payload
         fits({**nic_memory_bytes(ports.translations, 0), "buffers": staged})
@@ -215,7 +214,6 @@ def _ports_for(
     service: ServiceCosts,
     delivery: Delivery,
     window: int,
-    kinds: bool,
     at_bus: AtBus | None,
 ) -> tuple[Ports, Bus | None]:
     numbering, longest = _numbering(requests, design, page_bits)
@@ -245,7 +243,6 @@ def _ports_for(
         size=PortSize(ring=RING, ready=1, channels=1, exports=1, imports=many, longest=longest),
         numberings=[numbering] * 2,
         node_numbers=[requests.number, SINK],
-        kinds=kinds,
     )
     need = ports_bytes(setup, delivery) + machine_bytes(delivery, 2, 1, script=ROWS_AT_ONCE)
     check_memory(need, f"design {design.name!r} over this trace", "give it fewer entries or pages")

@@ -39,10 +39,9 @@ from nicscope.memory.paging.spaces import (
     fork_space,
     map_pages,
     may_access,
+    move_bytes,
     protect_pages,
-    read_bytes,
     unmap_pages,
-    write_bytes,
 )
 from nicscope.nic.ports.layout import INLINE, SEND
 
@@ -275,15 +274,9 @@ class _Window(NamedTuple):
 
 
 @kernel
-def _write(window: Any, host: int, space: int, address: int, count: int) -> Any:
+def _move(window: Any, host: int, space: int, address: int, count: int, write: int) -> Any:
 
-    return write_bytes(window.memory, host, space, address, window.bytes, count)
-
-
-@kernel
-def _read(window: Any, host: int, space: int, address: int, count: int) -> Any:
-
-    return read_bytes(window.memory, host, space, address, window.bytes, count)
+    return move_bytes(window.memory, host, space, address, window.bytes, count, write)
 
 
 @kernel
@@ -345,8 +338,7 @@ class Memory:
         crossing = np.zeros(AT_ONCE, np.uint8)
         self._bytes = crossing.data
         window = _Window(memory, crossing)
-        self._write = bound(_write, window)
-        self._read = bound(_read, window)
+        self._move = bound(_move, window)
         self.window = window
 
     def write(self, host: int, space: int, address: int, content: bytes) -> None:
@@ -354,7 +346,7 @@ class Memory:
         for begin in range(0, len(content), AT_ONCE):
             piece = content[begin : begin + AT_ONCE]
             self._bytes[: len(piece)] = piece
-            found = self._write(host, space, address + begin, len(piece))
+            found = self._move(host, space, address + begin, len(piece), 1)
             if found < 0:
                 raise refusal("write", address + begin, len(piece), found)
 
@@ -363,7 +355,7 @@ class Memory:
         pieces = []
         for begin in range(0, count, AT_ONCE):
             size = min(AT_ONCE, count - begin)
-            found = self._read(host, space, address + begin, size)
+            found = self._move(host, space, address + begin, size, 0)
             if found < 0:
                 raise refusal("read", address + begin, size, found)
             pieces.append(self._bytes[:size].tobytes())

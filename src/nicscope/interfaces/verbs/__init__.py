@@ -1,7 +1,5 @@
 """What programs of RDMA call, module by module under the names of rdma-core's Python bindings."""
 
-from __future__ import annotations
-
 from nicscope.interfaces.verbs.enumerations import libibverbs_enums, librdmacm_enums
 
 __all__ = ["libibverbs_enums", "librdmacm_enums"]

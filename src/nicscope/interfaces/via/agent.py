@@ -25,7 +25,7 @@ from nicscope.drivers.simulate.records import (
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, PS_PER_US
 from nicscope.interfaces.buffers import Allocation, MemoryRange, allocated, checked_range
-from nicscope.interfaces.ownership import Owner
+from nicscope.interfaces.ownership import Owned, Owner
 from nicscope.interfaces.ports import process as ports
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.interfaces.ports.memory import Buffer
@@ -600,6 +600,11 @@ class Program(ProcessTasks):
         self._owner.check_caller()
         if self._is_closed:
             raise VipError(Return.VIP_INVALID_PARAMETER, "the NIC is closed; open_nic() opens it")
+
+    def _entered_with(self, thing: object, kind: type[Owned]) -> Any:
+        """Begin a call about ``thing``, a ``kind``: what that stands for."""
+        self._enter()
+        return self._owner.record_of(thing, kind)
 
     def _latest(self, timeout_us: float | None) -> int | None:
         if timeout_us is None:

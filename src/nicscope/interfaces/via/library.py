@@ -138,8 +138,7 @@ class Nic(WorkCalls):
 
     async def deregister_mem(self, region: Region) -> None:
         """Deregister memory.  Errors: ``VIP_INVALID_PARAMETER``."""
-        self._enter()
-        handle = self._owner.record_of(region, Region)
+        handle = self._entered_with(region, Region)
         self._owner.take_back(region, "deregistered")
         await self._agent.deregister(handle)
 
@@ -160,8 +159,7 @@ class Nic(WorkCalls):
 
     async def destroy_descriptors(self, places: Descriptors) -> None:
         """Take their memory back.  Errors: ``VIP_ERROR_RESOURCE`` while one of them is posted."""
-        self._enter()
-        memory, handle = self._owner.record_of(places, Descriptors)
+        memory, handle = self._entered_with(places, Descriptors)
         for vi in self._agent.vis:
             if any(work.among is places for queue in vi.posted for work in queue):
                 raise VipError(
@@ -213,8 +211,7 @@ class Nic(WorkCalls):
 
     async def destroy_vi(self, vi: Vi) -> None:
         """Errors: ``VIP_INVALID_STATE``, ``VIP_ERROR_RESOURCE``, ``VIP_INVALID_PARAMETER``."""
-        self._enter()
-        known = self._owner.record_of(vi, Vi)
+        known = self._entered_with(vi, Vi)
         await self._agent.call()
         self._agent.destroy_vi(known)
         self._owner.take_back(vi, "destroyed")
@@ -229,8 +226,7 @@ class Nic(WorkCalls):
 
     async def destroy_cq(self, queue: CompletionQueue) -> None:
         """Errors: ``VIP_ERROR_RESOURCE`` while a VI has it."""
-        self._enter()
-        ring = self._owner.record_of(queue, CompletionQueue)
+        ring = self._entered_with(queue, CompletionQueue)
         if ring.users:
             raise VipError(Return.VIP_ERROR_RESOURCE, "VIs still have this completion queue")
         self._owner.take_back(queue, "destroyed")
@@ -240,8 +236,7 @@ class Nic(WorkCalls):
 
     def errors(self, vi: Vi) -> list[Error]:
         """The asynchronous errors of the VI, in order."""
-        self._enter()
-        return list(self._owner.record_of(vi, Vi).errors)
+        return list(self._entered_with(vi, Vi).errors)
 
     # --- connections ---------------------------------------------------------------------
 
@@ -253,8 +248,7 @@ class Nic(WorkCalls):
         Errors: ``VIP_INVALID_STATE``, ``VIP_NOT_REACHABLE``, ``VIP_NO_MATCH``, ``VIP_TIMEOUT``,
         ``VIP_REJECT``.
         """
-        self._enter()
-        known: Endpoint = self._owner.record_of(vi, Vi)
+        known: Endpoint = self._entered_with(vi, Vi)
         there, name = whole(node, "a node", LEAST), a_name(discriminator, "a discriminator")
         latest = self._latest(timeout_us)
         self._agent.check_state(known, State.VIP_STATE_IDLE)
@@ -310,8 +304,7 @@ class Nic(WorkCalls):
         Errors: ``VIP_INVALID_STATE``, ``..._RELIABILITY_LEVEL``, ``..._MTU``, ``..._QOS``;
         ``VIP_TIMEOUT`` if the side that asked has given up.
         """
-        self._enter()
-        known = self._owner.record_of(vi, Vi)
+        known = self._entered_with(vi, Vi)
         asking = self._owner.record_of(request, Request)
         self._agent.check_state(known, State.VIP_STATE_IDLE)
         self._check_waiting(asking)
@@ -325,8 +318,7 @@ class Nic(WorkCalls):
 
     async def connect_reject(self, request: Request) -> None:
         """Reject a request: the other side gets ``VIP_REJECT``."""
-        self._enter()
-        asking = self._owner.record_of(request, Request)
+        asking = self._entered_with(request, Request)
         self._check_waiting(asking)
         await self._agent.call()
         asking.answer = Return.VIP_REJECT
@@ -335,8 +327,7 @@ class Nic(WorkCalls):
 
     async def disconnect(self, vi: Vi) -> None:
         """Return to idle from any state; posted descriptors are flushed."""
-        self._enter()
-        known = self._owner.record_of(vi, Vi)
+        known = self._entered_with(vi, Vi)
         await self._agent.call()
         self._cancel_peer_request(known)
         self._agent.disconnect_port(self.node, known.place)
@@ -357,8 +348,7 @@ class Nic(WorkCalls):
 
     async def query_vi(self, vi: Vi) -> ViFound:
         """State and attributes of a VI, and whether its queues are empty."""
-        self._enter()
-        known: Endpoint = self._owner.record_of(vi, Vi)
+        known: Endpoint = self._entered_with(vi, Vi)
         await self._agent.call()
         send, receive = known.posted
         return ViFound(known.state, known.attributes, not send, not receive)
@@ -378,8 +368,7 @@ class Nic(WorkCalls):
 
         Errors: ``VIP_INVALID_STATE`` unless it is idle, and as ``create_vi``.
         """
-        self._enter()
-        known: Endpoint = self._owner.record_of(vi, Vi)
+        known: Endpoint = self._entered_with(vi, Vi)
         if tag is not None:
             tag = self._kernel.tags.known(self._owner, tag, Return.VIP_INVALID_PTAG)
         asked = {
@@ -398,8 +387,7 @@ class Nic(WorkCalls):
 
     async def query_mem(self, region: Region) -> MemAttributes:
         """Attributes of registered memory."""
-        self._enter()
-        self._owner.record_of(region, Region)
+        self._entered_with(region, Region)
         await self._agent.call()
         return MemAttributes(region.tag, region.rdma_write, region.rdma_read)
 
@@ -415,8 +403,7 @@ class Nic(WorkCalls):
 
         Errors: ``VIP_INVALID_PTAG``.  What is posted with the memory is judged by the new ones.
         """
-        self._enter()
-        self._owner.record_of(region, Region)
+        self._entered_with(region, Region)
         known = region.tag
         if tag is not None:
             known = self._kernel.tags.known(self._owner, tag, Return.VIP_INVALID_PTAG)
@@ -431,8 +418,7 @@ class Nic(WorkCalls):
         Errors: ``VIP_INVALID_PARAMETER``; ``VIP_ERROR_RESOURCE`` for more than the NIC has room
         for, and for fewer than the queue holds.
         """
-        self._enter()
-        ring: Ring = self._owner.record_of(queue, CompletionQueue)
+        ring: Ring = self._entered_with(queue, CompletionQueue)
         many = whole(entries, "a queue's number of entries", 1, MOST_AT_ONCE)
         tag = self._kernel.regions[ring.region].tag
         self._agent.check_entries(many)
@@ -524,8 +510,7 @@ class Nic(WorkCalls):
         It has to ask for this one with the same discriminators, exchanged.
         Errors: ``VIP_INVALID_STATE``, ``VIP_NOT_REACHABLE``.
         """
-        self._enter()
-        known: Endpoint = self._owner.record_of(vi, Vi)
+        known: Endpoint = self._entered_with(vi, Vi)
         there = whole(node, "a node", LEAST)
         name = a_name(discriminator, "a discriminator")
         remote = a_name(remote_discriminator, "a discriminator")
@@ -556,15 +541,13 @@ class Nic(WorkCalls):
         Errors: ``VIP_INVALID_STATE`` if nothing was asked for; ``VIP_TIMEOUT``; in which the two
         ends differ: ``VIP_INVALID_RELIABILITY_LEVEL``, ``..._MTU``, ``..._QOS``.
         """
-        self._enter()
-        known = self._owner.record_of(vi, Vi)
+        known = self._entered_with(vi, Vi)
         await self._agent.call()
         return self._outcome(known, self._asked_by(known))
 
     async def connect_peer_wait(self, vi: Vi) -> Attributes:
         """Wait until the peer request is answered.  Errors: as ``connect_peer_done``."""
-        self._enter()
-        known = self._owner.record_of(vi, Vi)
+        known = self._entered_with(vi, Vi)
         peering = self._asked_by(known)
         await self._agent.call()
         while (outcome := self._outcome(known, peering)) is None:

@@ -59,7 +59,7 @@ class _EntryLower(lower):  # type: ignore[misc]
         key = self.func_ir.func_id.func._entry_key
         names = [enter_name(key)]
         writer.write_enter(names[0])
-        if _is_word(writer.result):
+        if isinstance(writer.result, (types.Integer, types.Boolean, types.NoneType)):
             names.append(call_name(key))
             writer.write_call(names[1])
         self.library.exported = frozenset(names)
@@ -76,10 +76,6 @@ class EntryLowering(lowering_pass):  # type: ignore[misc]
     def lowering_class(self) -> Any:
         """What writes the code."""
         return _EntryLower
-
-
-def _is_word(kind: Any) -> bool:
-    return isinstance(kind, (types.Integer, types.Boolean, types.NoneType))
 
 
 class _Writer:

@@ -1,7 +1,5 @@
 """Frames and swap: taken, filled, swapped out, faulted in, and pinned for a network interface."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.kernel.decorators import copy_bytes, routine, step

@@ -1,7 +1,5 @@
 """Address spaces: mapping, rights, fork and end, and a program's own reads and writes."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.kernel.decorators import copy_bytes, routine, step
@@ -116,63 +114,32 @@ def close_space(memory, h, space):
 
 
 @routine
-def read_bytes(memory, h, space, address, out, count):
-    """``count``, the bytes read from ``address`` into ``out``; or DENIED, NOT_MAPPED, NO_FRAME.
+def move_bytes(memory, h, space, address, data, count, write):
+    """``count``, the bytes read from ``address`` into ``data``, or written there from ``data``.
 
-    ``out``: uint8, at least ``count``.  With NO_FRAME the pages before are in ``out``.
+    ``data``: uint8, at least ``count``.  Else DENIED, NOT_MAPPED, or NO_FRAME: then the pages
+    before have moved.
     """
-    refusal = _refusal(memory, h, space, address, count, 0)
+    refusal = may_access(memory, h, space, address, count, write)
     if refusal < 0:
         return refusal
     page_size = memory.config[0].page_size
     done = np.int64(0)
     while done < count:
-        frame = _fault(memory, h, space, (address + done) >> memory.config[0].page_shift, 0)
+        frame = bring_page(memory, h, space, (address + done) >> memory.config[0].page_shift, write)
         if frame < 0:
             return frame
         offset = (address + done) & (page_size - 1)
         size = min(page_size - offset, count - done)
         start = frame * page_size + offset
-        settle(memory.caches, h, start, size)
-        copy_bytes(out, done, memory.bytes[h], start, size)
+        if write:
+            forget(memory.caches, h, start, size)
+            copy_bytes(memory.bytes[h], start, data, done, size)
+        else:
+            settle(memory.caches, h, start, size)
+            copy_bytes(data, done, memory.bytes[h], start, size)
         done += size
     return done
-
-
-@routine
-def write_bytes(memory, h, space, address, data, count):
-    """``count``, the bytes of ``data`` written to ``address``; or DENIED, NOT_MAPPED, NO_FRAME.
-
-    ``data``: uint8, at least ``count``.  With NO_FRAME the pages before are written.
-    """
-    refusal = _refusal(memory, h, space, address, count, 1)
-    if refusal < 0:
-        return refusal
-    page_size = memory.config[0].page_size
-    done = np.int64(0)
-    while done < count:
-        frame = _fault(memory, h, space, (address + done) >> memory.config[0].page_shift, 1)
-        if frame < 0:
-            return frame
-        offset = (address + done) & (page_size - 1)
-        size = min(page_size - offset, count - done)
-        start = frame * page_size + offset
-        forget(memory.caches, h, start, size)
-        copy_bytes(memory.bytes[h], start, data, done, size)
-        done += size
-    return done
-
-
-@routine
-def may_access(memory, h, space, address, count, write):
-    """0 if the space has the right to the whole range, else the first reason why not."""
-    return _refusal(memory, h, space, address, count, write)
-
-
-@routine
-def bring_page(memory, h, space, page, write):
-    """The frame of ``page`` after the faults of its space's own access; or why there is none."""
-    return _fault(memory, h, space, page, write)
 
 
 @step
@@ -194,9 +161,9 @@ def unlock_address(memory, h):
     memory.hosts[h].accessed = 0
 
 
-@step
-def _refusal(memory, h, space, address, count, write):
-    """The first reason in the range not to allow the access, or 0."""
+@routine
+def may_access(memory, h, space, address, count, write):
+    """0 if the space has the right to the whole range, else the first reason why not."""
     shift = memory.config[0].page_shift
     refusal = np.int64(0)
     if address < 0 or count < 0 or address > (memory.entries.shape[2] << shift) - count:
@@ -212,7 +179,8 @@ def _refusal(memory, h, space, address, count, write):
 
 
 @routine
-def _fault(memory, h, space, page, write):
+def bring_page(memory, h, space, page, write):
+    """The frame of ``page`` after the faults of its space's own access; or why there is none."""
     needed = frames.need(memory, h, space, page, write)
     owner = memory.spaces[h, space]
     if needed == layout.ZERO:

@@ -4,8 +4,6 @@ On a miss the NIC interrupts the host and drops the request, which the transport
 the host has pinned the line's pages and written the line to the NIC.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.kernel.decorators import step

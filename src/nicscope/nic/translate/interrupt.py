@@ -1,7 +1,5 @@
 """The interrupt-based baseline: the host pins on a miss and unpins on an eviction (UTLB 6.2)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.kernel.decorators import step

@@ -5,8 +5,6 @@ address space.  The driver lets ``admit_request`` come first, then asks page by 
 ``MISS`` it serves the page when the host has had its time, and carries out the pin actions.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.kernel.decorators import routine, step

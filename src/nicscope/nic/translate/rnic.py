@@ -120,12 +120,6 @@ def count_second_level(rnic, counts, found):
 
 
 @step
-def ask_region(rnic, book, process):
-    """Look up the region of ``process``."""
-    _ask_entry(rnic, book, process, (process + 1) << 1)
-
-
-@step
 def ask_part(rnic, book, process, key, number):
     """Look up an indirect region of ``process``, then its part ``number``, which ``key`` names."""
     _ask_entry(rnic, book, process, (process + 1) << 1)
@@ -182,7 +176,7 @@ def packets_of(rules, length):
 @step
 def ask_regions(rnic, book, process, packets):
     """Look up the region of ``process`` for each packet: none but the first can miss."""
-    ask_region(rnic, book, process)
+    _ask_entry(rnic, book, process, (process + 1) << 1)  # the region
     book.counts[0].mpt_lookups += packets - 1
     book.counts[0].mpt_l0_hits += packets - 1
 

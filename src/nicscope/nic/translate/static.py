@@ -1,7 +1,5 @@
 """The two designs without a translation cache: a copied buffer area, and static registration."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.kernel.decorators import step

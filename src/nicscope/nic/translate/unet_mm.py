@@ -1,7 +1,5 @@
 """U-Net/MM: a direct-mapped table backed by a victim cache; pinned is what they hold (4.2, 5.1)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.kernel.decorators import step

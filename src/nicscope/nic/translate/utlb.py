@@ -1,7 +1,5 @@
 """The three UTLBs: a user library that pins before it asks, and the NIC's tables (UTLB 3, 6.5)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.kernel.decorators import step

@@ -4,8 +4,6 @@
 or no room for one, is REFUSED, and looks again when something has crossed the bus.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.kernel.decorators import copy_bytes, routine, step

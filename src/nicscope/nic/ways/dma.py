@@ -1,7 +1,5 @@
 """DMA, block by block: past the caches, or with one of two answers to a block modified there."""
 
-from __future__ import annotations
-
 from nicscope.kernel.decorators import routine, step
 from nicscope.memory.coherence.bus import ENGINE_IN, ENGINE_OUT, INTERVENED, RETRIED, UNSNOOPED
 from nicscope.memory.coherence.layout import READ, WRITE

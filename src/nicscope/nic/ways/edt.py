@@ -1,7 +1,5 @@
 """EDT: the NIC reads registered blocks as they are written, and writes back what has come."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.kernel.decorators import copy_bytes, routine, step

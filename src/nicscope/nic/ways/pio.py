@@ -1,7 +1,5 @@
 """PIO: the CPU moves a message between its buffer and NIC memory by uncached accesses."""
 
-from __future__ import annotations
-
 from nicscope.kernel.decorators import routine
 from nicscope.memory.coherence import processor
 from nicscope.nic.ways.state import ACCESS, FINISHED, PIO_COMBINED

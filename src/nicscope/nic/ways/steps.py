@@ -1,7 +1,5 @@
 """The five calls of every way, by the way that a design names."""
 
-from __future__ import annotations
-
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.ways import cni, dma, edt, pio, state
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nicscope.drivers.replay.columns import OnlyRequests
 from nicscope.drivers.replay.engine import Replayer, alignments_for
 from nicscope.drivers.replay.rnic import follows_registrations, lowest_addresses, registers_ahead
 from nicscope.errors import StudyError, TraceError
@@ -54,20 +55,6 @@ if TYPE_CHECKING:
     Tallies = Generator[tuple[Sequence[int], list[Tally]], None, None]
 
 
-class Columns(NamedTuple):
-    """A trace's columns as replay wants them, 21 bytes a request, node after node.
-
-    Nodes are independent, so their order is free; one node's rows together make long pieces,
-    however many nodes there are, and little work between them for the interpreter.
-    """
-
-    node: NDArray[np.int32]
-    pid: NDArray[np.int32]
-    receive: NDArray[np.uint8]
-    address: NDArray[np.uint64]
-    length: NDArray[np.uint32]
-
-
 class RowColumns(NamedTuple):
     """Columns of a trace with registrations, 51 bytes a row; see ``schema.Rows``."""
 
@@ -88,23 +75,24 @@ class RowColumns(NamedTuple):
         return kinds_of(self.op)
 
 
-_TYPES: dict[type[Columns | RowColumns], tuple[str, ...]] = {
-    Columns: ("i4", "i4", "u1", "u8", "u4"),
+_TYPES: dict[type[OnlyRequests | RowColumns], tuple[str, ...]] = {
+    OnlyRequests: ("i4", "i4", "u1", "u8", "u4"),
     RowColumns: ("i8", "i4", "i4", "u1", "u1", "u8", "u4", "u8", "i8", "u1"),
 }
 
 
-def load(trace: Trace, instead: str = "sweep a part of the trace") -> Columns:
+def load(trace: Trace, instead: str = "sweep a part of the trace") -> OnlyRequests:
     """All requests of ``trace``, checked; errors: ``TraceError`` at the first that is wrong.
 
+    They come node after node: nodes are independent, and one's rows together make long pieces.
     ``instead`` is advised where there is no room for them.
     """
-    found = _loaded(Columns, trace.batches(), trace.rows, instead)
-    assert isinstance(found, Columns)
+    found = _loaded(OnlyRequests, trace.batches(), trace.rows, instead)
+    assert isinstance(found, OnlyRequests)
     return found
 
 
-def load_rows(trace: Trace) -> Columns | RowColumns:
+def load_rows(trace: Trace) -> OnlyRequests | RowColumns:
     """As ``load``, with what is registered if the trace says so."""
     if not trace.registrations:
         return load(trace)
@@ -113,8 +101,11 @@ def load_rows(trace: Trace) -> Columns | RowColumns:
 
 
 def _loaded(
-    kind: type[Columns | RowColumns], batches: Iterable[Requests | Rows], rows: int, instead: str
-) -> Columns | RowColumns:
+    kind: type[OnlyRequests | RowColumns],
+    batches: Iterable[Requests | Rows],
+    rows: int,
+    instead: str,
+) -> OnlyRequests | RowColumns:
     types = _TYPES[kind]
     size = sum(int(one[1]) for one in types)
     check_memory(2 * size * rows, f"keeping {rows:,} requests in memory", instead)
@@ -134,7 +125,7 @@ def _loaded(
 
 
 def tally(
-    columns: Columns | RowColumns,
+    columns: OnlyRequests | RowColumns,
     designs: Sequence[Design],
     page_size: int,
     kinds: bool,
@@ -163,19 +154,19 @@ def tally(
     ]
 
 
-def _registrations(columns: Columns | RowColumns) -> int:
+def _registrations(columns: OnlyRequests | RowColumns) -> int:
     """The number of rows that are registrations."""
-    if isinstance(columns, Columns):
+    if isinstance(columns, OnlyRequests):
         return 0
     return int(np.count_nonzero(columns.op >= FIRST_REGISTRATION))
 
 
 def _requests(
-    columns: Columns | RowColumns, stopped: Callable[[], bool]
-) -> Iterator[Columns | Requests]:
+    columns: OnlyRequests | RowColumns, stopped: Callable[[], bool]
+) -> Iterator[OnlyRequests | Requests]:
     """The requests in chunks for replay."""
     for piece in chunks_until(stopped, [columns]):
-        yield piece if isinstance(piece, Columns) else requests_in(piece)
+        yield piece if isinstance(piece, OnlyRequests) else requests_in(piece)
 
 
 class Order(NamedTuple):
@@ -205,9 +196,9 @@ class _CachedColumns:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sha256 = ""
-        self._columns: Columns | RowColumns | None = None
+        self._columns: OnlyRequests | RowColumns | None = None
 
-    def columns(self, order: Order) -> Columns | RowColumns:
+    def columns(self, order: Order) -> OnlyRequests | RowColumns:
         with self._lock:
             if self._columns is None or self._sha256 != order.sha256:
                 self._columns = None  # the old ones may go before the new ones come
@@ -219,7 +210,7 @@ class _CachedColumns:
 _HELD = _CachedColumns()
 
 
-def _read(order: Order) -> Columns | RowColumns:
+def _read(order: Order) -> OnlyRequests | RowColumns:
     where = f"worker {socket.gethostname()}"
     try:
         found = content_digest(Path(order.path))

@@ -3,8 +3,6 @@
 A CPU goes on by itself, hit by hit, up to the next event; then it requests the bus, too.
 """
 
-from __future__ import annotations
-
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus import moves, state
 from nicscope.drivers.simulate.bus.transactions import next_transaction_part

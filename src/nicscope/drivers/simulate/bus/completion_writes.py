@@ -4,8 +4,6 @@ A process sees a report when the transaction that brings it has ended, and in th
 they were made.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.drivers.simulate.bus.moves import start_move

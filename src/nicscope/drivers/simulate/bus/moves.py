@@ -1,7 +1,5 @@
 """Moves (DMA and CPU copies) in virtual time: each step of a way, the CPU's help included."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.clock import NEVER

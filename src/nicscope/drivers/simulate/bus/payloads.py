@@ -1,7 +1,5 @@
 """What ports send and receive over the bus, and messages staged in the NIC's memory."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.clock import NEVER

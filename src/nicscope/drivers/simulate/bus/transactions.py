@@ -1,7 +1,5 @@
 """The CPU's and the NIC's parts of a post and a report over the bus: descriptors, bytes."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.drivers.simulate import records

@@ -6,8 +6,6 @@ functions themselves, which say what they do.
 
 # ruff: noqa: D103
 
-from __future__ import annotations
-
 from nicscope.host.calls import HOST
 from nicscope.kernel.distant import Declarations
 

@@ -6,8 +6,6 @@ of them; what the others could not do meanwhile is not charged.  Interrupts exte
 that they interrupt.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.drivers.simulate.agenda import put
@@ -50,7 +48,11 @@ def select_process(machine, n, chosen, now):
     if p != NO_PROCESS and machine.processes[p].operation != REPORT:  # a task that was dropped
         serving.spun += now - serving.polled_since
         serving.polling_process = p = np.int64(NO_PROCESS)
-    if p != NO_PROCESS and _is_wait_over(machine, n, p):
+    if p != NO_PROCESS and (
+        has_awaited_report(machine, n, p)
+        or will_get_no_report(machine, n, p)
+        or has_wait_expired(machine, n, p)
+    ):
         chosen = p
     if chosen == NO_PROCESS:
         if p == NO_PROCESS:
@@ -67,15 +69,6 @@ def select_process(machine, n, chosen, now):
     serving.spun += ran
     serving.polling_process = NO_PROCESS
     return np.int64(chosen)
-
-
-@step
-def _is_wait_over(machine, n, p):
-    return (
-        has_awaited_report(machine, n, p)
-        or will_get_no_report(machine, n, p)
-        or has_wait_expired(machine, n, p)
-    )
 
 
 @step

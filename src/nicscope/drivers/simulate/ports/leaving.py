@@ -3,8 +3,6 @@
 Where ``rules.captures`` is 1, each is shown when its last byte is on the link.
 """
 
-from __future__ import annotations
-
 from nicscope.kernel.decorators import distant
 
 

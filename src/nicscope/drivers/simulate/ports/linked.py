@@ -1,7 +1,5 @@
 """The distant functions themselves, from the modules that have them."""
 
-from __future__ import annotations
-
 from nicscope.drivers.simulate.bus import (
     arbitration,
     completion_writes,

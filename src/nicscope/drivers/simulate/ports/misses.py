@@ -4,8 +4,6 @@ The processor itself waits for entries that it reads from the host's table and f
 answers at once; a kernel thread serves the rest, and the port, or the packet's sender, comes again.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.drivers.simulate.agenda import put

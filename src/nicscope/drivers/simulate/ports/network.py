@@ -1,7 +1,5 @@
 """The network under ports: packets leave, are lost or arrive, and are checked."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.drivers.simulate.link import is_cut_off

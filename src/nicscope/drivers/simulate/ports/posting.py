@@ -1,7 +1,5 @@
 """Requests of processes to their ports: posts, waits; traps where the NIC cannot serve."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.drivers.simulate import records

@@ -4,8 +4,6 @@ A process posts a row's descriptor at the row's port, and when as many as may be
 waits for a report at that port.  With one outstanding its requests follow one another.
 """
 
-from __future__ import annotations
-
 from nicscope.drivers.simulate.host import set_timer
 from nicscope.drivers.simulate.ports.calls import run_trace_process
 from nicscope.drivers.simulate.records import NO_OPERATION, POST, REPORT, SLEEP

@@ -1,7 +1,5 @@
 """What a process of a program trace does next: rows, notes, barriers, locks."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.drivers.simulate.host import set_timer

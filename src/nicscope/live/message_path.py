@@ -45,9 +45,8 @@ SLACK_PS = 1_000_000  # by which timers may be ahead of what moves packets
 PS_PER_NS = 1000
 LOOK_EVERY = 64  # busy rounds between two looks at the sockets
 MOVES_AT_ONCE = 1 << 15  # events between two looks at rings: 1024 cost five sixths of the rate
-# Without a sign of a program that was shown something: real time after which it may be asleep,
-# processor time of its own after that in which it would have reacted, so that packets move, and
-# real time after which it is taken to wait for timers, or for nothing here.
+# Of a program that was shown something and gives no sign: when it may be asleep (real time), has
+# not reacted (its processor's time after that), and waits for timers or nothing here (real time).
 LOOK_NS, REACTION_NS, REST_NS = 50_000, 50_000, 2_000_000_000
 MOST_AHEAD_PS = 10**13  # by which a program's own clock may be ahead
 LONGEST_NS = 10_000_000  # before Python has a turn in any case
@@ -582,8 +581,7 @@ def _release(live, n, row):
 def forget_requests(live, n, p):
     """Release what was posted at port ``p`` of node ``n``, which begins anew.
 
-    What it drew from a shared queue, and nobody will be told of, makes room there.  What others
-    have drawn from it, if it is one, is nobody's.
+    What it drew from a shared queue makes room there; what others drew from it is nobody's.
     """
     ports = live.machine.ports
     ring, last = ports.rules[0].ring, ports.table[n, p].received

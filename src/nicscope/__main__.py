@@ -9,11 +9,15 @@ from nicscope.cli.streams import ENDINGS, exit_immediately
 
 def run() -> int:
     """Run the command of this process; returns its exit status if it was not interrupted."""
+    status = None
     if sys.argv[1:2] == ["record"]:  # a program waits for it to start
-        from nicscope.cli.recording import main
-    else:
+        from nicscope.cli.recording import run_usual
+
+        status = run_usual(sys.argv[2:])
+    if status is None:
         from nicscope.cli.app import main
-    status = main()
+
+        status = main()
     if status in ENDINGS:
         exit_immediately(status)
     return status

@@ -24,13 +24,11 @@ LINGER_S = 2.0  # before we say that the program has left processes behind
 _CLEAR_LINE = "\r\x1b[K"
 
 
-def main() -> int:
-    """Run the command line of this process, which begins with ``record``; the exit status."""
-    usual = read_usual(sys.argv[2:])
+def run_usual(words: Sequence[str]) -> int | None:
+    """Run ``record`` with the words behind it; the exit status, or None if these are unusual."""
+    usual = read_usual(words)
     if usual is None:
-        from nicscope.cli.app import main as run_any
-
-        return run_any()
+        return None
     output, command, quiet = usual
     return run(lambda _words: record_sockets(output, command, quiet=quiet))
 

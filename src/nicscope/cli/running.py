@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.cli.streams import (
     ENDINGS,
+    Interrupted,
     ending_status,
     hide_pandas,
     interrupts_delivered,
@@ -27,10 +28,6 @@ if TYPE_CHECKING:
 
 # These run programs of the user's, which may need pandas.
 _RUN_PROGRAMS = ("simulate", "verbs", "compile")
-
-
-class Interrupted(Exception):  # noqa: N818 - nobody's error
-    """Ctrl-C, re-raised so that Typer does not turn it into an ambiguous exit status."""
 
 
 def run(command: Callable[[list[str] | None], Any], arguments: list[str] | None = None) -> int:

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
+class Interrupted(Exception):  # noqa: N818 - nobody's error
+    """Ctrl-C, re-raised so that Typer does not turn it into an ambiguous exit status."""
+
+
 LOOKALIKE = "nicscope.lookalike"  # name of the encoding error handler
 _OPEN_FOR = {0: os.O_WRONLY, 1: os.O_RDONLY, 2: os.O_RDONLY}
 # What nicscope draws with; each as wide as what it stands for, except for what cannot be.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer.core
 
-from nicscope.cli.running import Interrupted
+from nicscope.cli.streams import Interrupted
 from nicscope.errors import did_you_mean, one_line
 
 if TYPE_CHECKING:

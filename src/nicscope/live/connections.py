@@ -14,8 +14,18 @@ from nicscope.live.device import NODES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Protocol
 
-    from nicscope.live.machine import Client
+    class Client(Protocol):
+        """A process that is attached."""
+
+        @property
+        def node(self) -> int:
+            """The node of its NIC."""
+
+        def write_event(self, channel: int, event: bytes) -> None:
+            """Write an event to a channel of it."""
+
 
 REQUEST, RESPONSE, UNREACHABLE, REJECTED, ESTABLISHED, DISCONNECTED = 4, 5, 7, 8, 9, 10
 NO_SUCH_SERVICE, BY_ITS_PROGRAM = 8, 28  # why a request is rejected (InfiniBand, 12.6.7.2)

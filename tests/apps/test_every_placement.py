@@ -140,7 +140,12 @@ def test_the_spectrum_of_a_transform_forth_and_back_is_checked_too(monkeypatch):
 def test_waters_processes_do_the_part_after_their_own_number(monkeypatch):
     """As the originals', which take numbers from 1 on: so parts side by side are on two nodes."""
     made = []
-    monkeypatch.setattr(process, "Coherence", lambda *of: made.append(Coherence(*of)) or made[0])
+
+    def keep(*of, **how):
+        made.append(Coherence(*of, **how))
+        return made[0]
+
+    monkeypatch.setattr(process, "Coherence", keep)
     program = water_nsquared(27, 3, seed=1, steps=1)
     shared(program, Placement(3, 1))
 

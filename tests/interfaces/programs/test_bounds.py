@@ -201,7 +201,7 @@ def test_a_full_send_ring_is_waited_for_in_time():
         return sent
 
     async def takes(endpoint):
-        await endpoint.sleep(3000)
+        await endpoint.sleep(30_000)  # longer than its ring and the sender's take to fill
         heads = []
         for _ in range(1000):
             try:

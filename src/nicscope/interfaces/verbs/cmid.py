@@ -97,16 +97,9 @@ class JoinMCAttrEx(PyverbsObject):
 class AddrInfo(PyverbsValue):
     """An address by name and service, at either end."""
 
-    def __init__(
-        self,
-        src: str | None = None,
-        dst: str | None = None,
-        src_service: str | None = None,
-        dst_service: str | None = None,
-        port_space: int = 0,
-        flags: int = 0,
-    ) -> None:
-        self.get_addrinfo(src, dst, src_service, dst_service, port_space, flags)
+    def __init__(self, *of: Any, **named: Any) -> None:
+        """As ``get_addrinfo``."""
+        self.get_addrinfo(*of, **named)
 
     def get_addrinfo(
         self,

@@ -158,6 +158,7 @@ class Simulation(Flows, Firmware):
             self.link_event(node)
         elif kind == PROCESSOR:
             self.action_ends(node)
+            self.follow_at_once(node)
         else:
             self.watchdog(node)
 

@@ -31,13 +31,20 @@ class Firmware:
             self.cpu_looks(self.nodes[number])
         self.set_rates()
         for number in sorted(self.concerned):
-            node = self.nodes[number]
-            if node.processor is None:
-                for step in range(1, 8):
-                    task = (node.last_task + step) % 7
-                    if self.ready(node, task):
-                        self.begin(node, task)
-                        break
+            self.processor_looks(self.nodes[number])
+
+    def processor_looks(self, node):
+        for step in range(1, 8):
+            task = (node.last_task + step) % 7
+            if node.processor is None and self.ready(node, task):
+                self.begin(node, task)
+
+    def follow_at_once(self, node):
+        """Actions that take no time follow each other, before anything else happens."""
+        self.processor_looks(node)
+        while node.processor is not None and node.processor.ends == self.now:
+            self.action_ends(node)
+            self.processor_looks(node)
 
     def to_send(self, node):
         return next((half for half in node.outgoing if not half.done), None)
@@ -157,6 +164,8 @@ class Firmware:
             framing = self.framing(node, message) if ends else 0
             begins = self.now + node.costs["link_start"]
             node.tx = Tx(half, control, count, self.now, begins, framing)
+            if not control and begins == self.now:
+                node.tx.phase = "stall"
         elif task == FINISH:
             node.outgoing.remove(half)
         elif task == FROM_HOST:

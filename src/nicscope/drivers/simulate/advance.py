@@ -9,7 +9,7 @@ import numpy as np
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import earliest, put
 from nicscope.drivers.simulate.bus.state import has_bus, is_moving
-from nicscope.drivers.simulate.firmware import look, rest, take_effect, wait_for_bytes_to_drain
+from nicscope.drivers.simulate.firmware import look, rest, wait_for_bytes_to_drain, work
 from nicscope.drivers.simulate.flow import change_rate
 from nicscope.drivers.simulate.host import (
     contends,
@@ -151,7 +151,7 @@ def _fire(machine, n, kind, now):
     changed = HERE
     ended = False  # a transfer between host and NIC
     if kind == PROCESSOR:
-        take_effect(machine, n, now)
+        changed = NOTHING if work(machine, n, now) else HERE
     elif kind == CPU:
         end_host_work(machine, n, now)
     elif kind == PCI:
@@ -179,7 +179,8 @@ def _fire(machine, n, kind, now):
         ended = node.pci == PCI_WRITES and not is_moving(machine, n, ENGINE_IN)
     if ended:
         end_pci(machine, n, now)
-    schedule_host_work(machine, n, now)
+    if kind not in (LINK, SEND_READY, RECEIVE_READY):  # which end nothing that a CPU waits for
+        schedule_host_work(machine, n, now)
     # A copy may end and the next one begin at once, which has no rate yet.
     if node.pci != pci or contends(node) != contended or node.cpu == COPYING:
         changed |= RATES
@@ -212,12 +213,12 @@ def _resume_node(machine, n, peer, now, changed):
     Of the peer's node only the network side can have changed.
     """
     if start_if_receive_posted(machine, n, now):
-        changed |= RATES
+        changed |= HERE | RATES
     source = machine.nodes[n].source
     if source != NOBODY and start_if_receive_posted(machine, source, now):
         if not is_far_end(machine, source):
             peer = source
-        changed |= RATES
+        changed |= HERE | RATES
     if changed & RATES:
         retime_pci(machine, n, now)
         _retime_copy(machine, n, now)

@@ -105,12 +105,40 @@ def engines_of(machine, n, now):
 
 
 @step
+def work(machine, n, now):
+    """Applies the effect of the processor's task, and of those after it that take no time.
+
+    They follow at once, before anything else happens at this time (docs/virtual-time.md).  Whether
+    it has looked for a task since the last effect.
+    """
+    while True:
+        take_effect(machine, n, now)
+        if machine.tally[0].wants != 0:
+            return False
+        duration = _begin_task(machine, n, now)
+        if duration > 0:
+            if duration != NEVER:
+                put(machine.agenda, n * KINDS + PROCESSOR, now + duration)
+            return True
+
+
+@step
 def look(machine, n, now):
     """Begins the next task of an idle processor, or schedules its next poll."""
+    duration = _begin_task(machine, n, now)
+    if duration == NEVER:
+        rest(machine, n)
+    else:
+        put(machine.agenda, n * KINDS + PROCESSOR, now + duration)
+
+
+@step
+def _begin_task(machine, n, now):
+    """Begins the next task of an idle processor; how long it takes, or ``NEVER``."""
     node = machine.nodes[n]
     endpoint = machine.endpoints[n]
     if node.task != NO_TASK:
-        return
+        return NEVER
     settle(endpoint, machine.arrivals[n], host_rcv_active(node))
     if has_ports(machine.ports):
         choose_work(machine, n, now)
@@ -119,8 +147,7 @@ def look(machine, n, now):
     engines = engines_of(machine, n, now)
     task = next_task(endpoint, machine.sends[n], machine.arrivals[n], engines)
     if task == NO_TASK:
-        rest(machine, n)
-        return
+        return NEVER
     node.task = task
     node.task_since = now
     node.task_packet = _packet_of(endpoint, task)
@@ -128,7 +155,7 @@ def look(machine, n, now):
         machine.ports.nodes[n].source = endpoint.to_serve
     duration = duration_of(machine, n, task)
     node.processor_busy += duration
-    put(machine.agenda, n * KINDS + PROCESSOR, now + duration)
+    return duration
 
 
 @step

@@ -170,7 +170,8 @@ def _frame(machine, s, control):
 def begin_link(machine, s, now, control, byte_count):
     """Begins a netTx transfer with its start-up.
 
-    What begins with it is a packet's way, whose path must have been made when that ends.
+    What begins with it is a packet's way, whose path must have been made when that ends.  Of a
+    later transfer a start-up that takes no time is no event.
     """
     node = machine.nodes[s]
     if control == 1 and needs_path(machine.paths, s, sending(machine, s).destination):
@@ -182,7 +183,10 @@ def begin_link(machine, s, now, control, byte_count):
     node.link_bytes = byte_count
     node.link_framing = _frame(machine, s, control)
     node.link_begun = now
-    put(machine.agenda, s * KINDS + LINK, now + machine.costs[s].link_start)
+    if control == 0 and machine.costs[s].link_start == 0:
+        node.link = STALLED
+    else:
+        put(machine.agenda, s * KINDS + LINK, now + machine.costs[s].link_start)
 
 
 @step

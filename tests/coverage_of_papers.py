@@ -19,12 +19,10 @@ from rich.text import Text
 
 from nicscope.config.toml_files import open_shelf
 from nicscope.errors import StudyError, did_you_mean
-from nicscope.reports.printing import Rows, show
+from nicscope.reports.printing import Printed, Rows, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-    from nicscope.reports.printing import Printed
 
 TESTS = Path(__file__).parent
 SHELF = TESTS / "requirements"

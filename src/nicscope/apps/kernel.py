@@ -21,12 +21,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.errors import WaitTimeoutError
 from nicscope.interfaces.programs import Gate
-from nicscope.interfaces.trapeze import PageMap, PagePool
+from nicscope.interfaces.trapeze import Endpoint, HostBuffer, Message, PageMap, PagePool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from nicscope.interfaces.trapeze import Endpoint, HostBuffer, Message
 
 WORD = struct.Struct("<BQ")  # what a control message says, and of which page or byte
 GET, PUT, SEGMENT, ACK, END = range(5)

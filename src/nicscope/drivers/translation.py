@@ -58,11 +58,6 @@ from nicscope.nic.translate.utlb import SECOND_LEVEL
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from nicscope.config.design import Design
-    from nicscope.memory.numbering import Numbering
-    from nicscope.nic.translate.state import Rnic
-
-
 # What the ordinal of a process is multiplied with to offset its set indices (UTLB 3.2 leaves the
 # constant open).  Assumed: chosen among the odd numbers below 2**20 because the offsets of the
 # first 2, 3, 4, 5, 8 and 16 processes lie furthest apart in the worst of the set counts

@@ -22,17 +22,15 @@ from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import raw_bytes, whole
 from nicscope.interfaces.buffers import checked_range, memory_of
 from nicscope.interfaces.ports.memory import Buffer
-from nicscope.interfaces.unet import SMALL, Endpoint
+from nicscope.interfaces.unet import SMALL, Endpoint, Process
 from nicscope.nic.ports.layout import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterable
 
     from nicscope.interfaces.programs import Gate
-    from nicscope.interfaces.unet import Process
 
     Handler = Callable[[int, int, int, bytes], Awaitable[None]]
-
 
 NUMBERS = 256  # a number is a byte of a message's header
 WINDOW = 32  # messages that are not acknowledged; less than half of the numbers

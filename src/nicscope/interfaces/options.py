@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
 from nicscope.config.design import INTERFACE_NAMES, Delivery, Design, read_interface
 from nicscope.errors import DesignError, SimulationError, did_you_mean
@@ -13,7 +13,6 @@ from nicscope.interfaces.arguments import DesignSettings, SharedOptions, with_na
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
-    from typing import TypeAlias
 
     from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.ports.build import Faults

@@ -20,7 +20,7 @@ from nicscope.drivers.simulate.observe import Engine, RunLog, Stop, Task
 from nicscope.errors import SimulationError, did_you_mean, one_line, shortened
 from nicscope.interfaces.arguments import whole
 from nicscope.nic.ports.traffic import ENDED_NAMES, FIRST_DROPPED
-from nicscope.reports.printing import Rows, lines_of, output_width, show
+from nicscope.reports.printing import Printed, Rows, lines_of, output_width, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.process import Simulation
-    from nicscope.reports.printing import Printed
-
 
 LISTED = 16  # nodes of which each is told; the others are in the sum
 ALL = "all"

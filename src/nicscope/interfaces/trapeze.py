@@ -21,7 +21,7 @@ from nicscope.drivers.simulate.build import machine_bytes
 from nicscope.drivers.simulate.bus.build import bus_of_endpoints
 from nicscope.drivers.simulate.bus.state import Parameters, bytes_at_buses, machine_parameters
 from nicscope.drivers.simulate.ports.reports import LATE
-from nicscope.drivers.simulate.process import Simulation
+from nicscope.drivers.simulate.process import Process, Simulation
 from nicscope.drivers.simulate.processor import OtherMaster
 from nicscope.drivers.simulate.records import COMPUTE, COPY, RECEIVE, SEND, SLEEP
 from nicscope.errors import SimulationError
@@ -74,8 +74,6 @@ if TYPE_CHECKING:
 
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.ports.build import Faults
-    from nicscope.drivers.simulate.process import Process
-
 
 __all__ = ["NO_TAG", "Cluster", "Endpoint", "HostBuffer", "Message", "OtherMaster"]
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.printing import Rows, heading, remark, rows_of, said
+from nicscope.reports.printing import Printed, Rows, heading, remark, rows_of, said
 from nicscope.reports.result import Report, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from nicscope.reports.printing import Printed
     from nicscope.studies.applications import Application, ApplicationRun, MachineApplicationRun
     from nicscope.studies.collectives import CollectiveReport, CollectiveRow
     from nicscope.studies.interactive import Group, Session

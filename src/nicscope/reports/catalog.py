@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from nicscope.config.costs import COSTS
-from nicscope.config.design import PARTS, SETTINGS, Kind
-from nicscope.config.platform import MACHINE, in_us
-from nicscope.reports.printing import Note, Rows, rows_of
+from nicscope.config.costs import COSTS, UnitCost
+from nicscope.config.design import PARTS, SETTINGS, Design, Kind
+from nicscope.config.platform import MACHINE, Parameter, Platform, in_us
+from nicscope.reports.printing import Note, Printed, Rows, rows_of
 from nicscope.reports.result import Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    from nicscope.config.costs import UnitCost
-    from nicscope.config.design import Design
-    from nicscope.config.platform import Parameter, Platform
-    from nicscope.reports.printing import Printed
 
 
 class ShownDesigns(Report):

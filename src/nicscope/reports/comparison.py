@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from nicscope.config.design import Scheme
-from nicscope.reports.printing import Bar, Piece, Rows, heading, remark, rows_of
+from nicscope.reports.printing import Bar, Piece, Printed, Rows, heading, remark, rows_of
 from nicscope.reports.result import Report, table_of_rows, tidy
 from nicscope.reports.wording import (
     KIND_COLOURS,
@@ -19,7 +19,7 @@ from nicscope.reports.wording import (
     us_per,
     whole,
 )
-from nicscope.studies.replaying import counters_of, rates
+from nicscope.studies.replaying import Comparison, Counter, Priced, Tool, counters_of, rates
 from nicscope.studies.sources import COUNT_NAMES
 
 if TYPE_CHECKING:
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from nicscope.reports.printing import Printed
     from nicscope.studies.connection_replay import ConnectionCounts
     from nicscope.studies.pricing import Denominator
-    from nicscope.studies.replaying import Comparison, Counter, Priced, Tool
 
 
 class MissRates(NamedTuple):

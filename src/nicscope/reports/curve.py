@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.reports.printing import Bar, Piece, Rows, heading, remark, rows_of, said
+from nicscope.reports.printing import Bar, Piece, Printed, Rows, heading, remark, rows_of, said
 from nicscope.reports.result import Report
 from nicscope.reports.wording import (
     KIND_COLOURS,
@@ -16,16 +16,12 @@ from nicscope.reports.wording import (
     per_hundred,
     whole,
 )
-from nicscope.studies.curves import by_output_name
+from nicscope.studies.curves import CurveReport, MissCurve, Point, by_output_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rich.text import Text
-
-    from nicscope.reports.printing import Printed
-    from nicscope.studies.curves import CurveReport, MissCurve, Point
-
 
 BAR = 28  # characters of the longest bar
 SPELT_OUT = 4  # curves with a table each; more share one

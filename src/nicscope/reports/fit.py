@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nicscope.reports.printing import Rows, heading, remark, rows_of
+from nicscope.reports.printing import Printed, Rows, heading, remark, rows_of
 from nicscope.reports.result import Column, Report, table_of
 from nicscope.reports.wording import byte_size, in_words, listed, whole
 from nicscope.studies.curves import MOST_ENTRIES
-from nicscope.studies.fitting import FULL, RANDOM
+from nicscope.studies.fitting import FULL, RANDOM, Explained, FitReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from nicscope.reports.printing import Printed
-    from nicscope.studies.fitting import Explained, FitReport
 
 FAR = 0.01  # of the trace's lookups: counters of other traffic
 

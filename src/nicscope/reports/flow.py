@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.reports.printing import Bar, Piece, Rows, heading, remark, said
+from nicscope.reports.printing import Bar, Piece, Printed, Rows, heading, remark, said
 from nicscope.reports.result import Report
 from nicscope.reports.simulation import timeline_text
 from nicscope.reports.wording import PART_COLOURS, byte_size, in_words, significant, whole
-from nicscope.studies.flow import evidence_of, timeline
+from nicscope.studies.flow import FlowReport, evidence_of, timeline
 from nicscope.studies.flow_parts import BANDS, PART_NAMES, WAITS, Part
 
 if TYPE_CHECKING:
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
     from rich.text import Text
-
-    from nicscope.reports.printing import Printed
-    from nicscope.studies.flow import FlowReport
 
 
 FIRST, LAST = 8, 4  # packets that are listed, if there are more than both

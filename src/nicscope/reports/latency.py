@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from nicscope.reports.printing import Rows, heading, remark, said
+from nicscope.reports.printing import Printed, Rows, heading, remark, said
 from nicscope.reports.result import Report, tidy
-from nicscope.studies.latency import Part
+from nicscope.studies.latency import LatencyReport, Part, Translating
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
-
-    from nicscope.reports.printing import Printed
-    from nicscope.studies.latency import LatencyReport, Translating
-
 
 COLUMNS: dict[str, tuple[Part, ...]] = {
     "write": (Part.USER_DATA,),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nicscope.reports.printing import Rows, heading, remark, rows_of
+from nicscope.reports.printing import Printed, Rows, heading, remark, rows_of
 from nicscope.reports.registration import spelt_seconds
 from nicscope.reports.result import Report, table_of_rows
 from nicscope.reports.wording import (
@@ -15,14 +15,12 @@ from nicscope.reports.wording import (
     significant,
     whole,
 )
-from nicscope.studies.paging_on_demand import MOST_TOLD
+from nicscope.studies.paging_on_demand import MOST_TOLD, Demand, DemandReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nicscope.config.costs import Span
-    from nicscope.reports.printing import Printed
-    from nicscope.studies.paging_on_demand import Demand, DemandReport
 
 US = 1e-6  # seconds
 _PREFETCHED = {

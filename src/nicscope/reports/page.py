@@ -5,14 +5,12 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from nicscope.reports.printing import Note, Rows, is_blank
+from nicscope.reports.printing import Bar, Note, Printed, Rows, is_blank
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from rich.text import Text
-
-    from nicscope.reports.printing import Bar, Printed
 
 LONGEST_BAR = 200  # pixels
 

@@ -11,19 +11,17 @@ import re
 import sys
 import unicodedata
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from rich.cells import cell_len
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from typing import TypeAlias
 
     from rich.console import Console
     from rich.text import Text
 
-    Printed: TypeAlias = "Rows | Text | str | Note"
-
+Printed: TypeAlias = "Rows | Text | str | Note"
 Thing = TypeVar("Thing")
 BAR = 15  # characters of the longest bar, unless its table says otherwise
 

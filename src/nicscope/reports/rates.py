@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nicscope.reports.printing import Rows, heading, remark, rows_of
+from nicscope.reports.printing import Printed, Rows, heading, remark, rows_of
 from nicscope.reports.result import Column, Report, table_of, table_of_rows
 from nicscope.reports.wording import (
     between,
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nicscope.config.costs import NicCosts
-    from nicscope.reports.printing import Printed
     from nicscope.studies.rates import (
         Asked,
         ConnectionReport,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
         PathReport,
         Transfer,
     )
-
 
 RATE_BINDING = {
     "NIC": "the NIC's execution units are the bottleneck",

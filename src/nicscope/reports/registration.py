@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nicscope.reports.printing import Note, Rows, heading, remark, rows_of
+from nicscope.reports.printing import Note, Printed, Rows, heading, remark, rows_of
 from nicscope.reports.result import Column, Report, table_of, table_of_rows, tidy
 from nicscope.reports.wording import (
     between,
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nicscope.config.costs import Span
-    from nicscope.reports.printing import Printed
     from nicscope.studies.host_costs import HostReport, Measured
     from nicscope.studies.registering import (
         CacheReport,
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
         ThresholdReport,
         Used,
     )
-
 
 LEAST_SHOWN_S = 0.001  # seconds
 MATTERS = 0.05  # of the time, that joining regions has to save to be worth telling

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.reports.number_panels import figures, placed
 from nicscope.reports.page import Markup, element, html_table, joined, markdown_table
-from nicscope.reports.printing import INDENT, Rows, heading, rows_of, said
+from nicscope.reports.printing import INDENT, Printed, Rows, heading, rows_of, said
 from nicscope.reports.result import Column, Report, table_of
 from nicscope.reports.wording import listed, per_hundred
 from nicscope.studies.reproduce.harness import load_papers
@@ -31,8 +31,6 @@ from nicscope.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-
-    from nicscope.reports.printing import Printed
 
 
 MET, MISS, KNOWN_MISS = "✓ ok", "✗ MISS", "✗ known"

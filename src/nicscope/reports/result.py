@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from nicscope.errors import OutputError, StudyError, did_you_mean, in_one_line
 from nicscope.outputs import OutputFolder, whole_folder
-from nicscope.reports.printing import Note, Rows, heading, is_blank, said, show, text_of
+from nicscope.reports.printing import Note, Printed, Rows, heading, is_blank, said, show, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nicscope.config.glossary import Meaning
-    from nicscope.reports.printing import Printed
 
 
 def drawing(place: str) -> Callable[..., Any]:

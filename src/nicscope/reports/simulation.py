@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.printing import Rows, heading, remark, rows_of
+from nicscope.reports.printing import Printed, Rows, heading, remark, rows_of
 from nicscope.reports.result import Column, Report, of_totals, table_of, tidy
 from nicscope.reports.wording import byte_size, in_words, listed, significant, whole
 from nicscope.studies.sources import COUNT_NAMES
@@ -14,10 +14,8 @@ from nicscope.studies.sources import COUNT_NAMES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from nicscope.reports.printing import Printed
     from nicscope.studies.programs import ProgramRuns
     from nicscope.studies.simulating import Simulated, Simulation, TimedDesign
-
 
 PS_PER_US = 1_000_000
 PLACES = ("first", "second", "third")  # of runs, one sentence each

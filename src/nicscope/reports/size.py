@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.printing import Rows, heading, remark, rows_of
+from nicscope.reports.printing import Printed, Rows, heading, remark, rows_of
 from nicscope.reports.result import Column, Report, drawing, table_of, table_of_rows
 from nicscope.reports.wording import (
     byte_size,
@@ -25,10 +25,8 @@ from nicscope.studies.sizing import fewest_misses, uncertain_components
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from nicscope.reports.printing import Printed
     from nicscope.studies.size_targets import Cliff, Target, TargetReport
     from nicscope.studies.sizing import Answer, PageSize, Point, Sizing, SizingReport
-
 
 NONE = "-"
 LEAST_PERCENT = 0.1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.printing import Note, Rows
+from nicscope.reports.printing import Note, Printed, Rows
 from nicscope.reports.result import Report
 from nicscope.reports.wording import (
     UNKNOWN,
@@ -21,7 +21,6 @@ from nicscope.studies.sources import repeat
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from nicscope.reports.printing import Printed
     from nicscope.studies.sweep.grid import Axis
     from nicscope.studies.sweep.sweeping import Done, Sweep
     from nicscope.studies.sweep.table import Table, Unpriced

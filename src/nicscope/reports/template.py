@@ -11,16 +11,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nicscope.config.costs import COSTS
-from nicscope.config.design import PARTS, SCHEMES, SETTINGS, Kind
+from nicscope.config.costs import COSTS, Origin, UnitCost
+from nicscope.config.design import PARTS, SCHEMES, SETTINGS, Design, Kind
 from nicscope.config.platform import BYTES, MACHINE, PER_BYTE_UNITS, SIZES, TIME_UNITS
 from nicscope.studies.pricing import charged_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from nicscope.config.costs import Origin, UnitCost
-    from nicscope.config.design import Design
     from nicscope.config.platform import Parameter, Platform
 
 EVIDENCE = (

@@ -6,17 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nicscope.errors import printable
-from nicscope.reports.printing import Bar, Piece, Rows, heading, rows_of
+from nicscope.reports.printing import Bar, Piece, Printed, Rows, heading, rows_of
 from nicscope.reports.result import Report
 from nicscope.reports.wording import byte_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nicscope.reports.printing import Printed
     from nicscope.traces.programs.writer import ProgramSummary
     from nicscope.traces.summary import TraceSummary
-
 
 BAR = 40  # characters of the longest bar
 

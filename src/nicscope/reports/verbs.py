@@ -6,16 +6,15 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nicscope.reports.printing import Rows, heading, remark, rows_of
+from nicscope.reports.printing import Printed, Rows, heading, remark, rows_of
 from nicscope.reports.result import Column, Report, table_of, tidy
 from nicscope.reports.wording import byte_size, in_words, significant, whole
 from nicscope.studies.latency import Part
-from nicscope.studies.verbs_programs import OUTCOMES
+from nicscope.studies.verbs_programs import OUTCOMES, TestOutcome, VerbsRun, VerbsRuns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from nicscope.reports.printing import Printed
     from nicscope.studies.verbs_live import LiveRuns
     from nicscope.studies.verbs_measures import (
         AllLatencies,
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
         Latencies,
         Measured,
     )
-    from nicscope.studies.verbs_programs import TestOutcome, VerbsRun, VerbsRuns
-
 
 RUN_COLUMNS = {
     "design": "string",

@@ -12,14 +12,14 @@ from nicscope.apps.splash.ocean import ocean
 from nicscope.apps.splash.raytrace import raytrace
 from nicscope.apps.splash.volrend import volrend
 from nicscope.apps.splash.water import water_nsquared, water_spatial
-from nicscope.apps.svm.coherence import LEFT_OUT, SHARED_BASE, Costs
+from nicscope.apps.svm.coherence import LEFT_OUT, SHARED_BASE, Costs, ProgramRecord
 from nicscope.apps.svm.machines.node import check_machines, run_on_machines
-from nicscope.apps.svm.process import Placement, run_on_shared_memory
+from nicscope.apps.svm.process import Placement, Run, run_on_shared_memory
 from nicscope.config.design import read_interface
 from nicscope.config.quantities import read_bytes
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.errors import SimulationError, StudyError, did_you_mean
-from nicscope.interfaces.run_report import on_run
+from nicscope.interfaces.run_report import RunReport, on_run
 from nicscope.memory_limit import check_memory
 from nicscope.traces.programs.schema import OPERATION_CODES, Operation, ProgramMetadata
 from nicscope.traces.programs.writer import ProgramBuilder, write_program
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.apps.splash.program import SharedProgram
-    from nicscope.apps.svm.coherence import ProgramRecord
-    from nicscope.apps.svm.process import Run
-    from nicscope.interfaces.run_report import RunReport
     from nicscope.traces.programs.schema import ProgramTrace
 
 

@@ -15,6 +15,7 @@ from nicscope.apps.collectives.operations import (
     Arithmetic,
     BakeryLock,
     HostArray,
+    Lock,
     ManagedLock,
     bounds,
     pairwise_all_to_all,
@@ -24,21 +25,17 @@ from nicscope.apps.collectives.operations import (
     tree_all_reduce,
     tree_broadcast,
 )
-from nicscope.apps.collectives.running import DESIGNS, INTERFACES, Machine, run_ranks
+from nicscope.apps.collectives.running import DESIGNS, INTERFACES, Machine, Party, run_ranks
 from nicscope.config.design import chosen_design, with_settings
 from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
 from nicscope.errors import StudyError, did_you_mean
-from nicscope.interfaces import Faults
+from nicscope.interfaces import Design, Faults
 from nicscope.interfaces.run_report import on_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
-
-    from nicscope.apps.collectives.operations import Lock
-    from nicscope.apps.collectives.running import Party
-    from nicscope.interfaces import Design
 
 
 def ring_reduced(inputs: Sequence[NDArray[Any]], operation: str) -> NDArray[Any]:

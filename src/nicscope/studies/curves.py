@@ -8,29 +8,24 @@ import msgspec
 import numpy as np
 
 from nicscope.config.design import Scheme, read_setting
-from nicscope.drivers.onepass.curve import LruCurve
-from nicscope.drivers.onepass.grid import WIDTHS, SetAssociativeGrid, of_groups
-from nicscope.drivers.onepass.sample import SampledCurve
+from nicscope.drivers.onepass.curve import Curve, LruCurve
+from nicscope.drivers.onepass.grid import WIDTHS, Counts, SetAssociativeGrid, of_groups
+from nicscope.drivers.onepass.sample import Estimate, SampledCurve
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.memory_limit import check_memory
 from nicscope.studies.sources import RowsDone, ShareDone, check_skip, grains_counted, named, parted
-from nicscope.studies.workers import Nodes
+from nicscope.studies.workers import Nodes, Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from nicscope.drivers.onepass.curve import Curve
-    from nicscope.drivers.onepass.grid import Counts
-    from nicscope.drivers.onepass.sample import Estimate
     from nicscope.drivers.replay.columns import RequestColumns
     from nicscope.drivers.replay.lookups import Lookups, Nic
     from nicscope.drivers.replay.page_numbering import Alignment
-    from nicscope.studies.workers import Workers
     from nicscope.traces.folders import Share
     from nicscope.traces.reader import Trace
-
 
 MOST_ENTRIES = 1 << 26  # as of a design
 USUAL_ENTRIES = 1 << 16  # of caches with sets, unless more are asked for

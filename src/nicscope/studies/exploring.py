@@ -20,14 +20,14 @@ from nicscope.config.design import (
     with_settings,
 )
 from nicscope.config.glossary import meaning_of
-from nicscope.config.platform import load_platform
+from nicscope.config.platform import Platform, load_platform
 from nicscope.config.toml_files import is_path
 from nicscope.drivers.replay import replay
 from nicscope.drivers.replay.page_numbering import NO_GRAIN
 from nicscope.errors import StudyError, did_you_mean, printable
 from nicscope.inputs import STDIN
 from nicscope.studies.curves import Question, curves_of
-from nicscope.studies.replaying import with_price
+from nicscope.studies.replaying import Priced, with_price
 from nicscope.studies.size_search import LINES
 from nicscope.studies.size_survey import Grids, grids
 from nicscope.studies.sizing import at_shape, follows, grid_of
@@ -41,11 +41,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.config.design import Design
-    from nicscope.config.platform import Platform
     from nicscope.drivers.replay.columns import OnlyRequests
-    from nicscope.studies.replaying import Priced
     from nicscope.traces.reader import Trace
-
 
 PATIENCE_S = 3.0  # a wish that is not repeated for so long is nobody's any more
 

@@ -11,7 +11,7 @@ import numpy as np
 from nicscope.config.glossary import known_counter, why_not
 from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
 from nicscope.errors import StudyError
-from nicscope.studies.curves import MOST_ENTRIES, ask
+from nicscope.studies.curves import MOST_ENTRIES, MissCurve, Question, ask
 from nicscope.studies.sources import parted, repeat
 
 if TYPE_CHECKING:
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.onepass.drawn import KeptLookups
     from nicscope.drivers.replay.columns import RequestColumns
     from nicscope.drivers.replay.lookups import Nic
-    from nicscope.studies.curves import MissCurve, Question
     from nicscope.traces.reader import Trace
-
 
 FULL = 0  # ways of a cache without sets
 LRU, RANDOM = "lru", "random"

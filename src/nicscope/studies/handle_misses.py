@@ -11,16 +11,13 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.config.design import load_design, with_settings
+from nicscope.config.design import Design, load_design, with_settings
 from nicscope.drivers.simulate.ports.build import HostSize
-from nicscope.interfaces.mini import Cluster
+from nicscope.interfaces.mini import Cluster, Endpoint
 from nicscope.nic.ports.streams import stream_to
 
 if TYPE_CHECKING:
     from fractions import Fraction
-
-    from nicscope.config.design import Design
-    from nicscope.interfaces.mini import Endpoint
 
 PAGE = 4096  # bytes
 PS_PER_US = 1_000_000

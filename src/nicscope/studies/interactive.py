@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from nicscope.apps.interactive.servers import check
+from nicscope.apps.interactive.servers import Participant, check
 from nicscope.apps.interactive.session import KINDS, Plan, has_own_network, set_out
 from nicscope.errors import NicscopeError, RecordError, SimulationError, StudyError, printable
 from nicscope.outputs import check_output
@@ -24,7 +24,6 @@ from nicscope.studies.sources import footprint_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nicscope.apps.interactive.servers import Participant
     from nicscope.traces.schema import Requests, TraceMetadata
 
 USERS_NODE, SERVERS_NODE = 0, 1

@@ -43,7 +43,7 @@ from nicscope.drivers.simulate.observe import Engine, Task
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
 from nicscope.drivers.simulate.records import ACCESSING, COPYING, INTERRUPTED, POLLING, POSTING
 from nicscope.errors import DesignError, StudyError, did_you_mean
-from nicscope.interfaces.via import Cluster, Reliability
+from nicscope.interfaces.via import Cluster, Host, Nic, Reliability
 from nicscope.interfaces.via.cluster import DELIVERIES, settings_of
 from nicscope.interfaces.via.descriptor import ALIGNMENT
 from nicscope.interfaces.ways import HELPED_BY_HOST, Combination, check_runs, why_way_refused
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.config.platform import Platform
-    from nicscope.interfaces.via import Host, Nic
     from nicscope.interfaces.via.vi import CompletionQueue, Vi
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from nicscope.config.costs import RangedCosts, Span
 from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
-from nicscope.drivers.on_demand import OnDemandReplay, Paging, Touched
+from nicscope.drivers.on_demand import OnDemandReplay, Paged, Paging, Touched
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.host.on_demand import MOST_FAULTS, WHOLE
 from nicscope.studies.registering import GIB, LARGEST_PAGE, SMALLEST_PAGE
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.drivers.on_demand import Paged
     from nicscope.traces.reader import Trace
 
 REQUEST = "request"

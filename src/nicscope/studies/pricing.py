@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.config.costs import COSTS, half_up
-from nicscope.config.design import BURSTS, DELIVERY_COSTS, Scheme, ServedBy
+from nicscope.config.costs import COSTS, Evidence, half_up
+from nicscope.config.design import BURSTS, DELIVERY_COSTS, Design, Scheme, ServedBy
 from nicscope.config.platform import (
     BESIDE_PINS,
     EVERYWHERE,
@@ -19,16 +19,13 @@ from nicscope.config.platform import (
     OF_SCHEME,
     TABLES,
     VIA_COSTS,
+    Platform,
     in_us,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from decimal import Decimal
-
-    from nicscope.config.costs import Evidence
-    from nicscope.config.design import Design
-    from nicscope.config.platform import Platform
 
 
 class Denominator(StrEnum):

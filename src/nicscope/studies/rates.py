@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from nicscope.config.costs import GENERATIONS, RangedCosts, Span
+from nicscope.config.costs import GENERATIONS, NicCosts, RangedCosts, Span
 from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
 from nicscope.drivers.iommu import IommuReplay, Translating
 from nicscope.drivers.simulate.connections import Doorbells, new_traffic, run_traffic
@@ -30,9 +30,7 @@ from nicscope.traces.schema import Op
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from nicscope.config.costs import NicCosts
     from nicscope.traces.reader import Trace
-
 
 OPERATIONS = ("read", "write")
 EQUAL, COMMON, ENOUGH = "equal", "common", "enough"  # sharing: a part each; any; not needed

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nicscope.config.costs import Evidence, Span
+from nicscope.config.costs import Evidence, Hypothesis, Limit, RegistrationCosts, Span
 from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes, some_bytes
 from nicscope.drivers.registration import UNLIMITED, RegistrationReplay, Rules
 from nicscope.errors import StudyError, did_you_mean
@@ -24,9 +24,7 @@ from nicscope.studies.sources import RowsDone, extent_of, numbers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from nicscope.config.costs import Hypothesis, Limit, RegistrationCosts
     from nicscope.traces.reader import Trace
-
 
 CACHES = ("none", "exact", "range")
 _SIZES = ("bytes", "size", "length")

@@ -8,25 +8,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from nicscope.config.costs import Evidence
-from nicscope.config.design import PARTS, Scheme, design_names, load_design, with_settings
+from nicscope.config.design import PARTS, Design, Scheme, design_names, load_design, with_settings
 from nicscope.config.platform import Platform, in_us, load_platform
 from nicscope.errors import DesignError, did_you_mean
 from nicscope.studies.connection_replay import ConnectionCounts, connection_counts
 from nicscope.studies.pricing import Cost, Denominator, denominator_of, price
 from nicscope.studies.sources import ShareDone, extent_of, repeat
-from nicscope.studies.workers import Nodes
-from nicscope.traces.folders import placed
+from nicscope.studies.workers import Nodes, Workers
+from nicscope.traces.folders import Share, placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from nicscope.config.design import Design
     from nicscope.drivers.replay import ReplayResult
     from nicscope.drivers.replay.connections import Sizes
     from nicscope.drivers.replay.engine import NodeResult
-    from nicscope.studies.workers import Workers
-    from nicscope.traces.folders import Share
     from nicscope.traces.reader import Trace
     from nicscope.traces.schema import Requests, Rows
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.config.design import SCHEMES, Scheme, design_names, load_design, with_settings
-from nicscope.config.platform import load_platform
+from nicscope.config.design import SCHEMES, Design, Scheme, design_names, load_design, with_settings
+from nicscope.config.platform import Platform, load_platform
 from nicscope.drivers.replay import replay
 from nicscope.errors import StudyError
 from nicscope.nic.layout import new_cache, new_table, region_bytes
 from nicscope.studies.replaying import Priced, Subject, with_price
-from nicscope.studies.size_survey import MOST_WAYS, Passes, Whole
+from nicscope.studies.size_survey import MOST_WAYS, Extent, Grid, Grids, Passes, Whole
 from nicscope.studies.sizing import (
     PageSize,
     Point,
@@ -26,16 +26,12 @@ from nicscope.studies.sizing import (
     replay_command,
 )
 from nicscope.studies.sources import chunks_until, named
-from nicscope.studies.workers import threaded
+from nicscope.studies.workers import Workers, threaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
-    from nicscope.config.design import Design
-    from nicscope.config.platform import Platform
-    from nicscope.studies.size_survey import Extent, Grid, Grids
     from nicscope.studies.sizing import Question, Setting
-    from nicscope.studies.workers import Workers
     from nicscope.traces.reader import Trace
     from nicscope.traces.schema import Requests
 

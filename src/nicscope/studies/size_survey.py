@@ -9,10 +9,10 @@ import numpy as np
 
 from nicscope.drivers.onepass.curve import LruCurve
 from nicscope.drivers.onepass.grid import SetAssociativeGrid
-from nicscope.drivers.replay.lookups import LookupStreams
+from nicscope.drivers.replay.lookups import LookupStreams, Nic
 from nicscope.studies.replaying import replay_share, results_of
 from nicscope.studies.sources import ShareDone
-from nicscope.studies.workers import Nodes
+from nicscope.studies.workers import Nodes, Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from nicscope.config.design import Design
     from nicscope.drivers.replay import ReplayResult
     from nicscope.drivers.replay.columns import RequestColumns
-    from nicscope.drivers.replay.lookups import Nic
-    from nicscope.studies.workers import Workers
     from nicscope.traces.folders import Share
     from nicscope.traces.reader import Trace
     from nicscope.traces.schema import Requests

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from nicscope.drivers.replay.lookups import LookupStreams
+from nicscope.drivers.replay.lookups import LookupStreams, Nic
 from nicscope.errors import StudyError
 from nicscope.studies.curves import Counted, Meter, Span, every_size
 from nicscope.studies.sizing import USUAL_PAGE_SIZES, read_page_sizes
@@ -20,7 +20,7 @@ from nicscope.studies.sources import (
     named,
     parted,
 )
-from nicscope.studies.workers import Nodes
+from nicscope.studies.workers import Nodes, Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,12 +28,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.replay.columns import RequestColumns
-    from nicscope.drivers.replay.lookups import Nic
     from nicscope.drivers.replay.page_numbering import Alignment
-    from nicscope.studies.workers import Workers
     from nicscope.traces.folders import Share
     from nicscope.traces.reader import Trace
-
 
 # Assumed: a curve has a cliff if one doubling buys at least this share of all that size can.
 CLIFF = 0.5

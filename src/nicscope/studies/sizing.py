@@ -8,22 +8,20 @@ import msgspec
 import numpy as np
 
 from nicscope.config.costs import Evidence
-from nicscope.config.design import Scheme, read_setting
+from nicscope.config.design import Design, Scheme, read_setting
 from nicscope.config.platform import Platform, excess_of, load_platform
 from nicscope.config.quantities import read_bytes
 from nicscope.drivers.replay import ReplayResult
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.nic.layout import new_cache, region_bytes
 from nicscope.studies.curves import knee
-from nicscope.studies.pricing import Denominator, denominator_of, plain
+from nicscope.studies.pricing import Component, Denominator, denominator_of, plain
 from nicscope.studies.replaying import Priced, bound_of, with_price
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from nicscope.config.design import Design
-    from nicscope.studies.pricing import Component
     from nicscope.studies.size_survey import Extent, Grid, Grids
 
     Setting = tuple[tuple[str, str], ...]

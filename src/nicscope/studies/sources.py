@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from nicscope.drivers.replay.columns import ROWS
-from nicscope.drivers.replay.page_numbering import AlignmentSearch
+from nicscope.drivers.replay.columns import ROWS, RequestColumns
+from nicscope.drivers.replay.page_numbering import Alignment, AlignmentSearch
 from nicscope.errors import StudyError, printable
 from nicscope.nic.translate.book import COUNT_NAMES
 from nicscope.studies.workers import Stopped
@@ -15,8 +15,6 @@ from nicscope.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from nicscope.drivers.replay.columns import RequestColumns
-    from nicscope.drivers.replay.page_numbering import Alignment
     from nicscope.traces.folders import Share
     from nicscope.traces.reader import Trace
     from nicscope.traces.schema import Requests, Rows

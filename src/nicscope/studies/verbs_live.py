@@ -25,10 +25,10 @@ from nicscope.errors import SimulationError, StudyError
 from nicscope.interfaces.verbs_device.capture import Capture
 from nicscope.live import layout
 from nicscope.live.build import ENGINE, FILES, PACE, built
-from nicscope.live.device import Engine, LiveFabric
+from nicscope.live.device import Engine, LiveDevice, LiveFabric
 from nicscope.live.machine import Machine
 from nicscope.outputs import check_output, whole_file
-from nicscope.studies.verbs_programs import VerbsRuns, report_of_runs, run_of
+from nicscope.studies.verbs_programs import VerbsRuns, Wanted, report_of_runs, run_of
 from nicscope.studies.verbs_recording import (
     check_recording,
     environment_of,
@@ -40,9 +40,6 @@ from nicscope.studies.verbs_recording import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    from nicscope.live.device import LiveDevice
-    from nicscope.studies.verbs_programs import Wanted
 
 FUNCTIONAL = (
     "functional: the programs run at their own pace, what they measure is this machine's time; "

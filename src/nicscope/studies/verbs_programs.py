@@ -25,9 +25,9 @@ from nicscope.errors import (
     did_you_mean,
     printable,
 )
-from nicscope.fabric.topology import crossbar, pair, trunk
+from nicscope.fabric.topology import Topology, crossbar, pair, trunk
 from nicscope.interfaces.run_report import report_of
-from nicscope.interfaces.verbs_device.device import COUNTERS
+from nicscope.interfaces.verbs_device.device import COUNTERS, Device
 from nicscope.studies.programs import (
     ProgramError,
     ProgramRuns,
@@ -39,11 +39,8 @@ from nicscope.studies.programs import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from nicscope.fabric.topology import Topology
     from nicscope.interfaces.verbs_device.capture import Capture
-    from nicscope.interfaces.verbs_device.device import Device
     from nicscope.interfaces.verbs_device.fabric import Fabric
-
 
 CROSSBAR = "crossbar"
 TOPOLOGIES = (CROSSBAR, "pair", "trunk")

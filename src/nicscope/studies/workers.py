@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 
 from nicscope.errors import NicscopeError, StudyError
-from nicscope.traces.folders import FolderTrace
+from nicscope.traces.folders import FolderTrace, Share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from nicscope.traces.folders import Share
     from nicscope.traces.reader import Trace
 
     Watch = Callable[[int, int], None]

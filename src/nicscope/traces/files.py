@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    Watch = Callable[[int, int], None]  # done, of how many; 0 if that is not known
-
+Watch: TypeAlias = "Callable[[int, int], None]"  # done, of how many; 0 if that is not known
 MAGICS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip"}
 BLOCK_BYTES = 1 << 21
 LONGEST_LINE = 1 << 20  # bytes

@@ -22,7 +22,7 @@ from nicscope.errors import MistakenRowError, OutputError, TraceError, did_you_m
 from nicscope.inputs import STDIN
 from nicscope.outputs import OutputFolder, whole_folder
 from nicscope.traces.columns import TYPES, Checker
-from nicscope.traces.files import footer_digest, open_bytes
+from nicscope.traces.files import Watch, footer_digest, open_bytes
 from nicscope.traces.reader import BATCH_ROWS, Trace, check_requests, trace_of
 from nicscope.traces.writer import TraceWriter, batch_of
 
@@ -31,14 +31,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.traces.files import Watch
     from nicscope.traces.schema import Requests, TraceMetadata
     from nicscope.traces.schema import Rows as RowsAndRegistrations
 
     Owners = Callable[[Requests, int], NDArray[np.int64]]
     Rows = tuple[Any, Any]
     Read = Callable[[Trace, int], Iterator[Rows]]
-
 
 ENDING = ".parquet"
 HIDDEN = (".", "_")  # how names begin that other tools leave out as well

@@ -17,7 +17,7 @@ import pyarrow as pa
 from nicscope.errors import TraceError, did_you_mean, printable
 from nicscope.outputs.file import format_to_write, named_format
 from nicscope.traces.columns import TYPES, Checker, op_column
-from nicscope.traces.files import MAGIC, first_bytes, open_bytes
+from nicscope.traces.files import MAGIC, Watch, first_bytes, open_bytes
 from nicscope.traces.folders import is_folder, open_folder
 from nicscope.traces.imported import Choices, Imported
 from nicscope.traces.importers import services
@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from nicscope.inputs import Input
-    from nicscope.traces.files import Watch
-
 
 SNIFFED_BYTES = 1 << 14
 

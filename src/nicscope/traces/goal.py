@@ -17,7 +17,7 @@ import pyarrow as pa
 from nicscope.errors import TraceError, printable
 from nicscope.outputs import whole_file
 from nicscope.outputs.file import named_compression
-from nicscope.traces.files import ByteSource
+from nicscope.traces.files import ByteSource, Watch
 from nicscope.traces.imported import Choices
 from nicscope.traces.programs.reader import check_program
 from nicscope.traces.programs.schema import (
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from nicscope.inputs import Input
     from nicscope.outputs.target import Sink
-    from nicscope.traces.files import Watch
 
 
 CALC, SEND, RECV = 0, 1, 2

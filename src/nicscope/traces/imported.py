@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,10 +11,8 @@ from nicscope.traces.schema import DEFAULT_PAGE_SIZE, OP_CODES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
 
     from numpy.typing import NDArray
-
 
 BLOCK_TOKENS = 512  # where a trace does not say otherwise
 PAGE_TOKENS = 16

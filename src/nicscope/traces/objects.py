@@ -24,7 +24,7 @@ from nicscope.kernel.decorators import kernel
 from nicscope.outputs import scratch_file, whole_file
 from nicscope.outputs.file import named_compression
 from nicscope.traces.columns import first_null, only_requests
-from nicscope.traces.files import ByteSource
+from nicscope.traces.files import ByteSource, Watch
 from nicscope.traces.imported import Choices, Imported, filled, numbered, op_codes
 from nicscope.traces.numbering import Numbering, lookups_of
 from nicscope.traces.schema import REQUIRED_COLUMNS, Requests, TraceMetadata
@@ -44,10 +44,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.inputs import Input
-    from nicscope.traces.files import Watch
 
     Place = Callable[[int], str]
-
 
 RECORD = np.dtype(
     [

@@ -17,13 +17,11 @@ from nicscope.traces.schema import DEFAULT_PAGE_SIZE, OP_CODES, TraceMetadata, c
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from typing import Any
 
     from numpy.random import Generator
     from numpy.typing import NDArray
 
     from nicscope.traces.files import Watch
-
 
 MOST_EXPONENT = 16.0  # beyond, every draw is the first rank
 MOST_RANKS = 1 << 40  # that the arithmetic tells apart

@@ -18,7 +18,7 @@ from nicscope.errors import TraceError
 from nicscope.outputs import whole_file
 from nicscope.outputs.file import CsvTable, named_compression
 from nicscope.traces.columns import FURTHER, TYPES, holds, is_text, may_register
-from nicscope.traces.files import ByteSource, first_line
+from nicscope.traces.files import ByteSource, Watch, first_line
 from nicscope.traces.imported import Choices, Imported, numbered
 from nicscope.traces.reader import Trace, trace_of
 from nicscope.traces.schema import OPTIONAL_COLUMNS, REQUIRED_COLUMNS, Requests, TraceMetadata
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.inputs import Input
-    from nicscope.traces.files import Watch
-
 
 OTHER_DELIMITERS = (b";", b"\t", b"|")  # of tables that others write
 MOST_COLUMNS = 1000  # the library keeps some 20 KB for each

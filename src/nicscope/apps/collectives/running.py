@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.apps.collectives.operations import Barrier, Messages
 from nicscope.errors import SimulationError, StandingError, did_you_mean
-from nicscope.interfaces import Cluster, Faults, HostSize, PortSize
+from nicscope.interfaces import Cluster, Design, Faults, HostSize, PortSize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from nicscope.apps.collectives.mailbox import Wire
-    from nicscope.interfaces import Design
 
 DESIGNS = {"unet": "unet-mm-pca200", "vmmc": "utlb", "mini": "mini", "via": "via-static"}
 PAGE = 4096

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 
-from nicscope.config.costs import COSTS, Evidence, Origin
+from nicscope.config.costs import COSTS, Evidence, Origin, UnitCost
 from nicscope.config.design import (
     MESSAGE_STORE_AND_FORWARD,
     POLICIES,
@@ -19,7 +19,7 @@ from nicscope.config.design import (
 )
 from nicscope.config.platform import MACHINE, MIDDLE, OF_VIA, VIA_COSTS, load_platform
 from nicscope.drivers.simulate.bus.state import ON_NIC, machine_parameters, word_of
-from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
+from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Setup
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.interfaces.arguments import (
     UnseededSettings,
@@ -42,16 +42,12 @@ from nicscope.nic.transport import MOST_WINDOW
 from nicscope.tracebacks import TrimmedTraceback
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
     from fractions import Fraction
 
-    from nicscope.config.costs import UnitCost
     from nicscope.config.design import Delivery, Design
     from nicscope.config.platform import Parameter, Platform
-    from nicscope.drivers.simulate.ports.build import Setup
     from nicscope.drivers.simulate.process import Simulation
     from nicscope.fabric.topology import Topology
-
 
 PAGE = 4096
 AT_LEAST_1 = ("mtu", "max_transfer", *VIA_COSTS)

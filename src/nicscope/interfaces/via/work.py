@@ -6,17 +6,17 @@ import functools
 import inspect
 import struct
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
 from nicscope.drivers.current_program import RUNNING
 from nicscope.drivers.simulate.ports.posting import GATHER, POLL, SIGNAL
 from nicscope.drivers.simulate.ports.reports import KIND_BITS, LATE
-from nicscope.drivers.simulate.process import OWN, SIZE, TIME, coroutine, pack_into, unfit
+from nicscope.drivers.simulate.process import OWN, SIZE, TIME, Record, coroutine, pack_into, unfit
 from nicscope.drivers.simulate.records import AWAIT_QUEUE, COMPUTE, POST, PROVIDE, REPORT
-from nicscope.interfaces.via.agent import MOST_BEFORE, Program
+from nicscope.interfaces.via.agent import MOST_BEFORE, Agent, Program
 from nicscope.interfaces.via.descriptor import (
     CONTROL_OP_MASK,
     CONTROL_RESERVED,
@@ -57,13 +57,6 @@ from nicscope.nic.ports.layout import (
     SEND,
     WRITE,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from nicscope.drivers.simulate.process import Record
-    from nicscope.interfaces.via.agent import Agent
-
 
 NAMES = ("send", "receive")  # by work queue
 DONE_CALLS = ("send_done", "recv_done")

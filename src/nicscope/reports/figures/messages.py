@@ -40,7 +40,7 @@ from nicscope.reports.wording import (
     whole,
 )
 from nicscope.studies.flow_parts import BANDS, NET_RCV, bandwidth_steps, is_moving, receptions
-from nicscope.studies.latency import Part
+from nicscope.studies.latency import Latency, LatencyReport, Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -51,9 +51,7 @@ if TYPE_CHECKING:
 
     from nicscope.studies.flow import FlowReport
     from nicscope.studies.handle_misses import MissPoint
-    from nicscope.studies.latency import Latency, LatencyReport
     from nicscope.studies.verbs_measures import AllLatencies, Bandwidths
-
 
 MOST_PANELS = 8
 NS_PER_US = 1000

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator, PercentFormatter
 
-from nicscope.config.costs import BYTES
+from nicscope.config.costs import BYTES, Hypothesis
 from nicscope.reports.figures.style import (
     BEHIND,
     INK,
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from nicscope.config.costs import Hypothesis
     from nicscope.studies.fitting import Explained, FitReport
     from nicscope.studies.paging_on_demand import Demand, DemandReport
     from nicscope.studies.rates import ConnectionReport, Found, PathReport

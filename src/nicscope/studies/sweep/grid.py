@@ -11,6 +11,7 @@ from nicscope.config.costs import COSTS, Evidence, Origin, UnitCost
 from nicscope.config.design import (
     NONE,
     SETTINGS,
+    Design,
     Scheme,
     load_design,
     read_scheme,
@@ -31,9 +32,6 @@ from nicscope.memory.replacement import Replacement
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
-
-    from nicscope.config.design import Design
-
 
 Plain = int | bool | str | None  # as JSON has it; a cost in whole picoseconds
 PS_PER_NS = 1000

@@ -34,10 +34,10 @@ from nicscope.studies.sweep.table import (
     table_output,
     write_table,
 )
-from nicscope.studies.workers import threaded
+from nicscope.studies.workers import Cluster, threaded
 from nicscope.traces.columns import requests_in
 from nicscope.traces.folders import placed
-from nicscope.traces.reader import open_trace
+from nicscope.traces.reader import Trace, open_trace
 from nicscope.traces.schema import FIRST_REGISTRATION, Requests, Rows, kinds_of
 
 if TYPE_CHECKING:
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from nicscope.config.design import Design
     from nicscope.studies.sweep.grid import Grid
     from nicscope.studies.sweep.table import Identity, Journal, Tally
-    from nicscope.studies.workers import Cluster
-    from nicscope.traces.reader import Trace
 
     Tallies = Generator[tuple[Sequence[int], list[Tally]], None, None]
 

@@ -13,17 +13,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from nicscope.config.design import SETTINGS, Kind
+from nicscope.config.design import SETTINGS, Design, Kind
 from nicscope.drivers.replay import ReplayResult
 from nicscope.errors import StudyError
 from nicscope.inputs import Input
 from nicscope.nic.translate.book import COUNT_NAMES
 from nicscope.outputs import check_output, scratch_file, whole_file
 from nicscope.outputs.file import CSV, PARQUET, TABLES, CsvTable, format_to_write, named_compression
-from nicscope.outputs.log import open_log
+from nicscope.outputs.log import Log, open_log
 from nicscope.studies.pricing import Denominator, denominator_of
 from nicscope.studies.replaying import rates, with_price
-from nicscope.studies.sweep.grid import SCHEME
+from nicscope.studies.sweep.grid import SCHEME, Axis, Grid, Plain
 from nicscope.traces.columns import DAMAGE
 from nicscope.traces.files import first_line
 from nicscope.version import __version__
@@ -33,11 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.config.design import Design
     from nicscope.config.platform import Platform
-    from nicscope.outputs.log import Log
-    from nicscope.studies.sweep.grid import Axis, Grid, Plain
-
 
 FORMAT = 2
 

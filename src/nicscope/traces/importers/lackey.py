@@ -12,7 +12,7 @@ import numpy as np
 
 from nicscope.errors import TraceError
 from nicscope.kernel.decorators import kernel
-from nicscope.traces.files import ByteSource
+from nicscope.traces.files import ByteSource, Watch
 from nicscope.traces.imported import Choices, Imported, filled, numbered
 from nicscope.traces.schema import Op, TraceMetadata
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nicscope.inputs import Input
-    from nicscope.traces.files import Watch
 
 NEWLINE, SPACE, EQUALS, COMMA = ord("\n"), ord(" "), ord("="), ord(",")
 INSTRUCTION, LOAD, STORE, MODIFY = ord("I"), ord("L"), ord("S"), ord("M")

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from nicscope.errors import TraceError, one_line
 from nicscope.kernel.decorators import kernel
-from nicscope.traces.files import ByteSource
+from nicscope.traces.files import ByteSource, Watch
 from nicscope.traces.imported import (
     BLOCK_TOKENS,
     PAGE_TOKENS,
@@ -34,10 +34,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.inputs import Input
-    from nicscope.traces.files import Watch
 
     Reader = Callable[[Input, KvChoices | None, Watch | None], "Served"]
-
 
 BASE = 1 << 40  # address of the first region
 ALIGNED = 1 << 30  # bytes: regions share no page of any size

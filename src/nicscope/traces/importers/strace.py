@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from nicscope.errors import TraceError
-from nicscope.traces.files import ByteSource
+from nicscope.traces.files import ByteSource, Watch
 from nicscope.traces.imported import Choices, Imported, filled, numbered
 from nicscope.traces.schema import Op, TraceMetadata
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.inputs import Input
-    from nicscope.traces.files import Watch
-
 
 NS_PER_S = 1_000_000_000
 DAY_NS = 86_400 * NS_PER_S

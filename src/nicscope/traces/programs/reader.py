@@ -10,7 +10,7 @@ import pyarrow as pa
 from nicscope.errors import TraceError
 from nicscope.memory_limit import check_memory
 from nicscope.traces.columns import DAMAGE, Checker, cast_column, first_null, is_text, op_codes
-from nicscope.traces.files import MAGIC, first_line, open_bytes
+from nicscope.traces.files import MAGIC, Watch, first_line, open_bytes
 from nicscope.traces.programs import schema
 from nicscope.traces.reader import ParquetRows, read_ahead
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.inputs import Input
-    from nicscope.traces.files import Watch
-
 
 ROWS_AT_ONCE = 1 << 20  # so that what a check makes for itself stays small
 _OF_NODES = (schema.Operation.FETCH, schema.Operation.DEPOSIT)

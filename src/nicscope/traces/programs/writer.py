@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from nicscope.errors import TraceError
 from nicscope.outputs.file import named_format
-from nicscope.traces.files import MAGIC, check_footer, first_bytes, open_bytes
+from nicscope.traces.files import MAGIC, Watch, check_footer, first_bytes, open_bytes
 from nicscope.traces.goal import read_goal, write_goal
 from nicscope.traces.programs import schema
 from nicscope.traces.programs.reader import check_program, program_of
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.inputs import Input
-    from nicscope.traces.files import Watch
     from nicscope.traces.imported import Choices
-
 
 _KINDS = {
     "operation": ("B", np.uint8),

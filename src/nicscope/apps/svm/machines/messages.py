@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.apps.svm.coherence import Wire
+from nicscope.apps.svm.coherence import Caller, Records, Wire
 from nicscope.apps.svm.memory import POISON, WORD, Diff, Domain, RemoteDomain
 from nicscope.errors import SimulationError
 from nicscope.interfaces.active_messages import FIRST_FREE, HEADER, PIECE, SLOT, ActiveMessages
@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.apps.svm.coherence import Caller, Records
     from nicscope.interfaces import mini, vmmc
     from nicscope.interfaces.ports.memory import Buffer
-
 
 HEAD = struct.Struct("<BHHI")
 PAGE = struct.Struct("<I?")

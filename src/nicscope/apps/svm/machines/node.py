@@ -35,7 +35,7 @@ from nicscope.apps.svm.process import (
     not_held_error,
 )
 from nicscope.errors import SimulationError, StuckError, WaitTimeoutError, did_you_mean
-from nicscope.interfaces import HostSize
+from nicscope.interfaces import Faults, HostSize
 from nicscope.interfaces.options import Cluster
 from nicscope.interfaces.programs import Gate
 
@@ -44,10 +44,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.interfaces import Faults
     from nicscope.interfaces.ports.memory import Buffer
     from nicscope.interfaces.run_report import RunReport
-
 
 ITEM = struct.Struct("<HII")  # whose interval, which of its, and how many pages follow
 

@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.apps.svm.machines.messages import Heard, RemoteMemory, UnreachableError
 from nicscope.errors import SimulationError
-from nicscope.interfaces.via import Reliability, Status, VipError
-from nicscope.interfaces.via.descriptor import AddressSegment
+from nicscope.interfaces.via import Descriptors, Host, Nic, Reliability, Status, VipError
+from nicscope.interfaces.via.descriptor import AddressSegment, Region
 
 if TYPE_CHECKING:
     from nicscope.interfaces.ports.memory import Buffer
-    from nicscope.interfaces.via import Descriptors, Host, Nic
-    from nicscope.interfaces.via.descriptor import Region
     from nicscope.interfaces.via.vi import CompletionQueue, Vi
 
 LEVEL = Reliability.VIP_SERVICE_RELIABLE_DELIVERY

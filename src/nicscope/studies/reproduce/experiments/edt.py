@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from nicscope.studies.reproduce.verdict import Item, Outcome, rising
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
     from numpy.typing import NDArray
 

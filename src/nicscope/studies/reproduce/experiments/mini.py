@@ -11,7 +11,7 @@ import numpy as np
 from nicscope.config.design import Design, load_design, with_settings
 from nicscope.drivers.simulate.ports.build import HostSize
 from nicscope.errors import SimulationError
-from nicscope.interfaces.mini import Cluster
+from nicscope.interfaces.mini import Cluster, Endpoint
 from nicscope.interfaces.ports.nic_memory import LOOKUP, nic_structures, total_by_group
 from nicscope.studies.handle_misses import PAGE, ROUND_TRIPS, by_page, measure
 from nicscope.studies.reproduce.experiments.utlb import requests_at
@@ -20,7 +20,6 @@ from nicscope.studies.reproduce.verdict import Item, Outcome, rising
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from nicscope.interfaces.mini import Endpoint
 
 KB, MB = 1024, 2**20  # bytes; the paper's own 64 GB example takes binary units
 TABLES = (2**15, 2**16)  # two tables: their difference is what entries alone take

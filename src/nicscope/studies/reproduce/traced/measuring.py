@@ -15,7 +15,7 @@ from nicscope.config.platform import load_platform
 from nicscope.errors import StudyError
 from nicscope.studies.pricing import Cost, price
 from nicscope.studies.reproduce.keeping import Kept, key_of_traces
-from nicscope.studies.reproduce.traced.programs import Application, claimed
+from nicscope.studies.reproduce.traced.programs import Application, Ran, claimed
 from nicscope.studies.reproduce.verdict import (
     Basis,
     CellGroup,
@@ -46,11 +46,9 @@ if TYPE_CHECKING:
 
     from nicscope.drivers.replay import ReplayResult
     from nicscope.studies.curves import Point
-    from nicscope.studies.reproduce.traced.programs import Ran
     from nicscope.traces.reader import Trace
 
     Caches = Mapping[tuple[int, int], Point]  # by entries and ways
-
 
 # A catalog design's name and what is set on it: ("utlb", "entries=1024").
 Spec = tuple[str, ...]

@@ -41,6 +41,7 @@ struct end {
 	uint32_t responder, initiator, retry, rnr;
 	uint8_t timeout;
 	int is_connected, is_synchronous, owns_cqs;
+	unsigned shares; /* its port, with whom: LIVE_REUSED, LIVE_ONE_VERSION */
 	struct ibv_qp_init_attr wanted; /* of a listening end that makes its ends' queue pairs */
 	int has_wanted;
 	unsigned events; /* not acknowledged */
@@ -293,9 +294,12 @@ static int find_device(struct end *end)
 	return !end->id.verbs ? ENODEV : end->id.pd ? 0 : ENOMEM;
 }
 
-static int bind_port(struct end *end, uint16_t port)
+static int bind_port(struct end *end, const struct sockaddr *from)
 {
-	struct live_question q = {.word = {[1] = port}};
+	int is_6 = from && from->sa_family == AF_INET6;
+	/* An address of version 4 stands for its version alone; one of 6, unless it is told so, for both. */
+	unsigned shares = end->shares | (is_6 ? LIVE_VERSION_6 : LIVE_ONE_VERSION) | (address_of(from) ? 0 : LIVE_ANY_ADDRESS);
+	struct live_question q = {.word = {[1] = port_of(from), [2] = shares}};
 	struct live_answer a;
 	int failed = ask(end, LIVE_OP_CM_BIND, &q, &a);
 	if (!failed)
@@ -305,7 +309,7 @@ static int bind_port(struct end *end, uint16_t port)
 
 EXPORT int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *from)
 {
-	int failed = bind_port(end_of(id), port_of(from));
+	int failed = bind_port(end_of(id), from);
 	if (!failed && address_of(from))
 		failed = find_device(end_of(id));
 	if (!failed && !address_of(from))
@@ -321,7 +325,7 @@ EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *from, struc
 	(void)timeout_ms;
 	int failed = find_device(end);
 	if (!failed && !id->route.addr.src_sin.sin_port)
-		failed = bind_port(end, port_of(from));
+		failed = bind_port(end, from);
 	if (failed)
 		return wrong(failed);
 	id->route.addr.src_sin.sin_addr.s_addr = htonl(node_address((uint32_t)live_fact(LIVE_FACT_NODE)));
@@ -517,7 +521,7 @@ EXPORT int rdma_listen(struct rdma_cm_id *id, int backlog)
 	struct live_question q = {.word = {[1] = (uint64_t)backlog}};
 	struct live_answer a;
 	if (!id->route.addr.src_sin.sin_port) {
-		int failed = bind_port(end_of(id), 0);
+		int failed = bind_port(end_of(id), NULL);
 		if (failed)
 			return wrong(failed);
 	}
@@ -920,11 +924,18 @@ EXPORT int rdma_getaddrinfo(const char *node, const char *service, const struct 
 
 EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t length)
 {
-	enum { OF_ID = 0, ACK_TIMEOUT_OF_ID = 3, MOST_TIMEOUT = 31 };
+	enum { OF_ID = 0, SERVICE_OF_ID = 0, REUSE_OF_ID, ONE_VERSION_OF_ID, ACK_TIMEOUT_OF_ID, MOST_TIMEOUT = 31 };
 	if (level != OF_ID || name > ACK_TIMEOUT_OF_ID)
 		return wrong(EOPNOTSUPP);
-	if (name != ACK_TIMEOUT_OF_ID)
-		return 0; /* hints of service and address */
+	if (name == SERVICE_OF_ID)
+		return 0; /* a hint */
+	if (name != ACK_TIMEOUT_OF_ID) {
+		unsigned bit = name == REUSE_OF_ID ? LIVE_REUSED : LIVE_ONE_VERSION;
+		if (length != sizeof(int))
+			return wrong(EINVAL);
+		end_of(id)->shares = (end_of(id)->shares & ~bit) | (*(int *)value ? bit : 0);
+		return 0;
+	}
 	if (length != 1 || *(uint8_t *)value > MOST_TIMEOUT)
 		return wrong(EINVAL);
 	end_of(id)->timeout = *(uint8_t *)value;

@@ -33,9 +33,13 @@ DATAGRAMS = 0x111
 _HEAD = struct.Struct("QQ6I")
 _PARAMETERS = struct.Struct(f"{len(layout.PARAMETERS)}I")
 _PRIVATE = struct.Struct(f"{layout.PRIVATE_WORDS}Q")
+EVENT_BYTES = _HEAD.size + _PARAMETERS.size + _PRIVATE.size
 _NOTHING = (0,) * (len(layout.PARAMETERS) + layout.PRIVATE_WORDS)
 FIRST_FREE, LAST = 32768, 65535  # ports that are given out
 NETWORK = 10 << 24
+VERSION_6, ONE_VERSION, REUSED, ANY_ADDRESS = (
+    layout.CONSTANTS[each] for each in ("VERSION_6", "ONE_VERSION", "REUSED", "ANY_ADDRESS")
+)
 HALF_MASK = (1 << 32) - 1
 
 
@@ -49,6 +53,7 @@ class End(msgspec.Struct, eq=False):
     space: int
     port: int = 0
     holds_port: bool = False  # what a request has made shares that of who listened
+    shares: int = 0  # how it holds it
     listens: bool = False
     peer: int = 0  # its handle
     is_up: bool = False
@@ -80,21 +85,47 @@ class Connections:
         self._ends[self._made] = End(self._made, client, channel, cookie, space)
         return self._made
 
-    def bind(self, end: End, port: int) -> int:
-        """Give an end a port, or one that is free for 0.  Errors: EADDRINUSE; EADDRNOTAVAIL."""
+    def bind(self, end: End, port: int, shares: int) -> int:
+        """Give an end a port, or one that is free for 0.
+
+        Errors: as ``_refuse_second``; EADDRNOTAVAIL if none is free.
+        """
         if port > LAST:
             raise Refused(errno.EINVAL)
-        mine = [each for each in self._ends.values() if each.node == end.node]
-        used = {each.port for each in mine if each.holds_port}
-        if port in used:
-            raise Refused(errno.EADDRINUSE)
+        used = {each.port for each in self._holders(end)}
         if not port and used.issuperset(range(FIRST_FREE, LAST + 1)):
             raise Refused(errno.EADDRNOTAVAIL)
         while not port:
             self._next_port = self._next_port + 1 if self._next_port < LAST else FIRST_FREE
             port = 0 if self._next_port in used else self._next_port
-        end.port, end.holds_port = port, True
+        self._refuse_second(end, port, shares)
+        end.port, end.holds_port, end.shares = port, True, shares
         return port
+
+    def listen(self, end: End) -> None:
+        """Have an end listen at its port, which nobody may reuse then.
+
+        Errors: EINVAL without one; as ``_refuse_second``.
+        """
+        if not end.port:
+            raise Refused(errno.EINVAL)
+        self._refuse_second(end, end.port, end.shares & ~REUSED)
+        end.listens = True
+
+    def _holders(self, end: End) -> list[End]:
+        """Other ends that hold a port of its node and space."""
+        where = end.node, end.space
+        found = [each for each in self._ends.values() if each.holds_port and each is not end]
+        return [each for each in found if (each.node, each.space) == where]
+
+    def _refuse_second(self, end: End, port: int, shares: int) -> None:
+        """Errors, as of Linux: EADDRINUSE; EADDRNOTAVAIL where either holds it for any address."""
+        for each in self._holders(end):
+            both = each.shares & shares
+            apart = both & ONE_VERSION and (each.shares ^ shares) & VERSION_6
+            if each.port == port and not (apart or both & REUSED):
+                any_address = (each.shares | shares) & ANY_ADDRESS
+                raise Refused(errno.EADDRNOTAVAIL if any_address else errno.EADDRINUSE)
 
     def _listener(self, asking: End, address: int, port: int) -> End | None:
         """Who listens there: on the node of the address, or for any other address on all nodes."""
@@ -162,6 +193,15 @@ class Connections:
         """Forget an end; a peer hears that it has gone."""
         self._take_down(end, is_left=False)
         del self._ends[end.handle]
+
+    def refuse(self, client: Client, event: bytes) -> None:
+        """Have who asked hear that an end which has gone will not answer, if it is of that."""
+        _, handle, kind, *_ = _HEAD.unpack_from(event)
+        made = self._ends.get(handle)
+        if kind == REQUEST and made is not None and made.client is client:
+            if made.peer in self._ends:
+                self.reject(made, ())
+            self.destroy(made)
 
     def leave(self, client: Client) -> None:
         """A process has gone, and all its ends with it."""

@@ -131,6 +131,11 @@ CONSTANTS = {
     "SEGMENT_BYTES": 1 << 30,  # of which only what is used takes memory
     "WORDS": 64,  # of a request and of its answer
     "NOBODY": 0xFFFFFFFF,
+    # How an end of a connection holds its port, bits.
+    "VERSION_6": 1,
+    "ONE_VERSION": 2,  # not the other version's, too
+    "REUSED": 4,  # until it listens
+    "ANY_ADDRESS": 8,
     "INLINE_BIT": 8,
     "IPV4_BIT": 1 << 16,  # of a completion's flags: of a datagram whose header is of version 4
     "NODES": 8,  # processes that can be attached at a time: each has a NIC of its own

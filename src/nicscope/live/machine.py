@@ -7,6 +7,7 @@ writes there is checked here.  See docs/live.md.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import select
@@ -26,7 +27,7 @@ from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.calls import Caps, QpState, Refused
 from nicscope.interfaces.verbs_device.fabric import addresses, guid
 from nicscope.live import layout
-from nicscope.live.connections import Connections
+from nicscope.live.connections import EVENT_BYTES, Connections
 from nicscope.live.device import MOST_CQE, LiveDevice, LiveFabric
 from nicscope.live.message_path import (
     IDLE,
@@ -40,7 +41,7 @@ from nicscope.live.rings import Ring, Segment
 from nicscope.live.serving import Serving
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
 _WORDS = layout.CONSTANTS["WORDS"]
@@ -51,6 +52,7 @@ _PIECE_BYTES = layout.DTYPES["piece"].itemsize
 _SEND_BYTES, _RECEIVE_BYTES = (layout.DTYPES[each].itemsize for each in ("send", "receive"))
 _COMPLETION_BYTES = layout.DTYPES["completion"].itemsize
 _EVENT = struct.Struct("QII")
+_MOST_WAITING = 1 << 20  # bytes of a pipe, unless root has made it larger
 OF_DEVICE = 1  # what a channel is for: asynchronous events; 2 is a connection manager's
 SPIN_NS = 100_000  # for which the machine looks for work before it sleeps
 PS_PER_NS = 1000
@@ -268,7 +270,9 @@ class Client:
         if handle not in self.cqs:
             raise Refused(errno.EINVAL)
         device.free_cq(handle)
-        self._close_rings([self.cqs.pop(handle).ring])
+        gone = self.cqs.pop(handle)
+        self._close_rings([gone.ring])
+        self._drop_events([gone.channel, *self.is_async], gone.cookie)
         return []
 
     def _resize_cq(self, handle: int, entries: int, *_: int) -> list[int]:
@@ -443,6 +447,7 @@ class Client:
         gone = self.made.pop(number)
         self.machine.serving.forget_pair(device.node, gone.port)
         self._close_rings(gone.rings)
+        self._drop_events(self.is_async, gone.cookie)
         return []
 
     def _create_srq(
@@ -486,6 +491,7 @@ class Client:
         gone = self.shared.pop(handle)
         self.machine.serving.forget_pair(device.node, gone.port)
         self._close_rings(gone.rings)
+        self._drop_events(self.is_async, gone.cookie)
         return []
 
     def _open_xrcd(self, has_file: int, *words: int) -> list[int]:
@@ -552,18 +558,19 @@ class Client:
     def _cm_move(self, handle: int, channel: int, *_: int) -> list[int]:
         if channel not in self.channels:
             raise Refused(errno.EINVAL)
-        self.machine.connections.end(self, handle).channel = channel
+        end = self.machine.connections.end(self, handle)
+        before, end.channel = end.channel, channel
+        for event in self._drop_events([before], end.cookie, EVENT_BYTES):
+            self._write(channel, event)
         return []
 
-    def _cm_bind(self, handle: int, port: int, *_: int) -> list[int]:
+    def _cm_bind(self, handle: int, port: int, shares: int, *_: int) -> list[int]:
         ends = self.machine.connections
-        return [ends.bind(ends.end(self, handle), port)]
+        return [ends.bind(ends.end(self, handle), port, shares)]
 
     def _cm_listen(self, handle: int, *_: int) -> list[int]:
-        end = self.machine.connections.end(self, handle)
-        if not end.port:
-            raise Refused(errno.EINVAL)
-        end.listens = True
+        ends = self.machine.connections
+        ends.listen(ends.end(self, handle))
         return []
 
     def _cm_connect(self, handle: int, address: int, port: int, *told: int) -> list[int]:
@@ -593,10 +600,35 @@ class Client:
 
     def _cm_destroy(self, handle: int, *_: int) -> list[int]:
         ends = self.machine.connections
-        ends.destroy(ends.end(self, handle))
+        end = ends.end(self, handle)
+        ends.destroy(end)
+        for event in self._drop_events([end.channel], end.cookie, EVENT_BYTES):
+            ends.refuse(self, event)
         return []
 
     # Events.
+
+    def _drop_events(
+        self, channels: Iterable[int], cookie: int, size: int = _EVENT.size
+    ) -> list[bytes]:
+        """Take events of what is no more from channels where they wait, as Linux does; these."""
+        dropped = []
+        for channel in channels:
+            waiting = b""
+            with contextlib.suppress(OSError, KeyError):  # nothing waits, or there is no channel
+                place = f"/proc/self/fd/{self.channels[channel]}"
+                reader = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                try:
+                    waiting = os.read(reader, _MOST_WAITING)
+                finally:
+                    os.close(reader)
+            for at in range(0, len(waiting) - size + 1, size):
+                event = waiting[at : at + size]
+                if int.from_bytes(event[:8], "little") == cookie:
+                    dropped.append(event)
+                else:
+                    self._write(channel, event)
+        return dropped
 
     def note_drained(self) -> None:
         """Go on looking whether queue pairs have drained, if any still are to."""

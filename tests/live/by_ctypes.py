@@ -74,6 +74,7 @@ def ports():
         "reused again": bound(v4("10.0.0.1", 7003), REUSE),
         "reused and listens": bound(v4("10.0.0.1", 7003), REUSE, listens=True),
         "alone and listens": bound(v4("10.0.0.1", 7004), REUSE, listens=True),
+        "reused behind who listens": bound(v4("10.0.0.1", 7004), REUSE),
     }
 
 

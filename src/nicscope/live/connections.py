@@ -109,8 +109,9 @@ class Connections:
         """
         if not end.port:
             raise Refused(errno.EINVAL)
-        self._refuse_second(end, end.port, end.shares & ~REUSED)
-        end.listens = True
+        alone = end.shares & ~REUSED
+        self._refuse_second(end, end.port, alone)
+        end.shares, end.listens = alone, True
 
     def _holders(self, end: End) -> list[End]:
         """Other ends that hold a port of its node and space."""

@@ -68,6 +68,7 @@ ALL_LOOK = -1  # in place of a number of operations: every node looks first
 AT_ONCE = 1 << 20  # events between two chances to be interrupted, a few times a second
 INTERPRETED_AT_ONCE = 1 << 12  # as compiled code is taken up between two calls only
 LOOK = -1  # in place of a kind: nothing has happened, but the node looks
+REST = -2  # in place of a kind: the rest of an event of the node's processor
 # What an event may have changed, so that this has to be looked at again.
 NOTHING = 0
 HERE = 1  # what the firmware of the node reads
@@ -98,7 +99,9 @@ def advance(machine, begun, most):
     fired = 0
     # One call of ``_fire``, not three: all that it does is inlined wherever it is called.
     while looked < looks or (fired < most and tally.wants == 0):
-        if looked < looks:
+        if tally.unfinished > 0:
+            n, kind, now = tally.unfinished - 1, REST, tally.now
+        elif looked < looks:
             n, kind, now = _first_poll(machine, begun, looked), LOOK, tally.now
             looked += 1
         else:
@@ -150,8 +153,11 @@ def _fire(machine, n, kind, now):
     peer = n
     changed = HERE
     ended = False  # a transfer between host and NIC
-    if kind == PROCESSOR:
-        changed = NOTHING if work(machine, n, now) else HERE
+    if kind in (PROCESSOR, REST):
+        work(machine, n, now, kind == PROCESSOR)
+        if machine.tally[0].unfinished > 0:
+            return
+        changed = NOTHING if kind == PROCESSOR else RATES  # its firmware has just looked
     elif kind == CPU:
         end_host_work(machine, n, now)
     elif kind == PCI:

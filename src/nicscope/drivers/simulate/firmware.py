@@ -105,21 +105,28 @@ def engines_of(machine, n, now):
 
 
 @step
-def work(machine, n, now):
+def work(machine, n, now, begins):
     """Applies the effect of the processor's task, and of those after it that take no time.
 
-    They follow at once, before anything else happens at this time (docs/virtual-time.md).  Whether
-    it has looked for a task since the last effect.
+    They follow at once, before anything else happens at this time (docs/virtual-time.md).  If one
+    leaves something wanted, the next wait until it is there, as ``tally.unfinished`` says: then
+    the first effect has been, and ``begins`` is False.
     """
+    has_task = begins
+    tally = machine.tally[0]
+    tally.unfinished = 0
     while True:
-        take_effect(machine, n, now)
-        if machine.tally[0].wants != 0:
-            return False
+        if has_task:
+            take_effect(machine, n, now)
+        if tally.wants != 0:
+            tally.unfinished = n + 1
+            return
         duration = _begin_task(machine, n, now)
         if duration > 0:
             if duration != NEVER:
                 put(machine.agenda, n * KINDS + PROCESSOR, now + duration)
-            return True
+            return
+        has_task = True
 
 
 @step

@@ -26,6 +26,8 @@ from oracle.delivery_records import (
 class Firmware:
     """What the firmware of the delivery oracle does next, and what an action of it has done."""
 
+    tasks = 7
+
     def look(self):
         for number in sorted(self.concerned):
             self.cpu_looks(self.nodes[number])
@@ -34,8 +36,8 @@ class Firmware:
             self.processor_looks(self.nodes[number])
 
     def processor_looks(self, node):
-        for step in range(1, 8):
-            task = (node.last_task + step) % 7
+        for step in range(1, self.tasks + 1):
+            task = (node.last_task + step) % self.tasks
             if node.processor is None and self.ready(node, task):
                 self.begin(node, task)
 

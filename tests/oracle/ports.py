@@ -51,10 +51,7 @@ class Hosts(Simulation):
                     process.resume = False
                     self.go_on_with(node, process)
                     self.cpu_looks(node)
-                    self.processor_looks(node)
-
-    def processor_looks(self, node):
-        """What a program has done without an operation may let the firmware go on."""
+                    self.processor_looks(node)  # there may be work without an operation
 
     def lives(self, node):
         """Whether the node has not died."""

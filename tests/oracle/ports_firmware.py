@@ -43,6 +43,8 @@ WAITS = {TO_NET: waits_to_leave, TO_HOST: waits_to_go_in}
 class Firmware(Prices):
     """The eight tasks."""
 
+    tasks = 8
+
     def __init__(self, world):
         super().__init__(world)
         self.numbered = {}  # (sender, its peer): packets so far
@@ -64,19 +66,6 @@ class Firmware(Prices):
             if self.all_ended():
                 break
         return self
-
-    def look(self):
-        for number in sorted(self.concerned):
-            self.cpu_looks(self.nodes[number])
-        self.set_rates()
-        for number in sorted(self.concerned):
-            self.processor_looks(self.nodes[number])
-
-    def processor_looks(self, node):
-        for step in range(1, 9):
-            task = (node.last_task + step) % 8
-            if node.processor is None and self.ready(node, task):
-                self.begin(node, task)
 
     def ready(self, node, task):
         if task == SERVE:

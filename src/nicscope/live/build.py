@@ -32,7 +32,7 @@ FLAGS = (
     "-Wall",
     "-Wextra",
     "-Werror",
-    "-Wl,-z,nodelete",  # a program that unloads and loads them again, as plug-ins, has its device
+    "-Wl,-z,nodelete",  # a plug-in that unloads and loads them again keeps its device
 )
 MORE_FLAGS = "NICSCOPE_LIVE_CFLAGS"
 VERBS = "libibverbs.so.1"

@@ -120,7 +120,10 @@ class Connections:
         return [each for each in found if (each.node, each.space) == where]
 
     def _refuse_second(self, end: End, port: int, shares: int) -> None:
-        """Errors, as of Linux: EADDRINUSE; EADDRNOTAVAIL where either holds it for any address."""
+        """Check that no other end holds the port in a way that excludes this one.
+
+        Errors, as on Linux: EADDRINUSE; EADDRNOTAVAIL if one of them holds it for any address.
+        """
         for each in self._holders(end):
             both = each.shares & shares
             apart = both & ONE_VERSION and (each.shares ^ shares) & VERSION_6
@@ -196,7 +199,7 @@ class Connections:
         del self._ends[end.handle]
 
     def refuse(self, client: Client, event: bytes) -> None:
-        """Have who asked hear that an end which has gone will not answer, if it is of that."""
+        """Reject the connection that ``event`` asks for, as the end that it asks is gone."""
         _, handle, kind, *_ = _HEAD.unpack_from(event)
         made = self._ends.get(handle)
         if kind == REQUEST and made is not None and made.client is client:

@@ -611,7 +611,7 @@ class Client:
     def _drop_events(
         self, channels: Iterable[int], cookie: int, size: int = _EVENT.size
     ) -> list[bytes]:
-        """Take events of what is no more from channels where they wait, as Linux does; these."""
+        """Remove and return the waiting events of an object that is destroyed, as Linux does."""
         dropped = []
         for channel in channels:
             waiting = b""

@@ -9,7 +9,7 @@ import numpy as np
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import earliest, put
 from nicscope.drivers.simulate.bus.state import has_bus, is_moving
-from nicscope.drivers.simulate.firmware import look, rest, wait_for_bytes_to_drain, work
+from nicscope.drivers.simulate.firmware import look, rest, run_tasks, wait_for_bytes_to_drain
 from nicscope.drivers.simulate.flow import change_rate
 from nicscope.drivers.simulate.host import (
     contends,
@@ -68,7 +68,7 @@ ALL_LOOK = -1  # in place of a number of operations: every node looks first
 AT_ONCE = 1 << 20  # events between two chances to be interrupted, a few times a second
 INTERPRETED_AT_ONCE = 1 << 12  # as compiled code is taken up between two calls only
 LOOK = -1  # in place of a kind: nothing has happened, but the node looks
-REST = -2  # in place of a kind: the rest of an event of the node's processor
+UNFINISHED = -2  # in place of a kind: what ``tally.unfinished`` has left of a processor's event
 # What an event may have changed, so that this has to be looked at again.
 NOTHING = 0
 HERE = 1  # what the firmware of the node reads
@@ -100,7 +100,7 @@ def advance(machine, begun, most):
     # One call of ``_fire``, not three: all that it does is inlined wherever it is called.
     while looked < looks or (fired < most and tally.wants == 0):
         if tally.unfinished > 0:
-            n, kind, now = tally.unfinished - 1, REST, tally.now
+            n, kind, now = tally.unfinished - 1, UNFINISHED, tally.now
         elif looked < looks:
             n, kind, now = _first_poll(machine, begun, looked), LOOK, tally.now
             looked += 1
@@ -153,8 +153,8 @@ def _fire(machine, n, kind, now):
     peer = n
     changed = HERE
     ended = False  # a transfer between host and NIC
-    if kind in (PROCESSOR, REST):
-        work(machine, n, now, kind == PROCESSOR)
+    if kind in (PROCESSOR, UNFINISHED):
+        run_tasks(machine, n, now, kind == PROCESSOR)
         if machine.tally[0].unfinished > 0:
             return
         changed = NOTHING if kind == PROCESSOR else RATES  # its firmware has just looked

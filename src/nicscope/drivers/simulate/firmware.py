@@ -105,14 +105,13 @@ def engines_of(machine, n, now):
 
 
 @step
-def work(machine, n, now, begins):
+def run_tasks(machine, n, now, has_task):
     """Applies the effect of the processor's task, and of those after it that take no time.
 
-    They follow at once, before anything else happens at this time (docs/virtual-time.md).  If one
-    leaves something wanted, the next wait until it is there, as ``tally.unfinished`` says: then
-    the first effect has been, and ``begins`` is False.
+    They follow at once, before anything else happens at this time (docs/virtual-time.md).  If an
+    effect needs a path or memory to be made (``tally.wants``), ``tally.unfinished`` names the node,
+    and the caller goes on when it is made, with no task then (``has_task``).
     """
-    has_task = begins
     tally = machine.tally[0]
     tally.unfinished = 0
     while True:

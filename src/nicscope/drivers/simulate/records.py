@@ -208,7 +208,7 @@ TALLY = np.dtype(
         ("due", "i8"),  # processes in ``due``
         ("until", "i8"),  # ps: nothing later is fired
         ("wants", "i8"),  # PATHS, ROOM, FLIGHTS: what to make before more is fired (``growth``)
-        ("unfinished", "i8"),  # one more than the node whose tasks wait for that, or 0
+        ("unfinished", "i8"),  # one more than the node whose next tasks wait for that, or 0
     ],
     align=True,
 )

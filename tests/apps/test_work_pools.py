@@ -180,3 +180,11 @@ def test_jobs_have_headers_of_16_bytes_and_24_of_their_own_and_pools_1024():
     assert words[:20].tolist() == [-1, 6, 0, 0, 1, 2, 3, 4, -1, 0, -1, 6, 0, 0, 5, 6, 7, 8, 4, 0]
     assert np.flatnonzero(state).tolist() == [5, 6, 262]
     assert state[[5, 6, 262]].tolist() == [20, 1, 14]
+
+
+@pytest.mark.parametrize(("words", "pieces"), [(298, [306]), (296, [296, 6]), (1, [2, 300])])
+def test_a_rest_of_32_bytes_or_less_stays_with_its_piece(words, pieces):
+    run, pools = run_of(lambda me, pools: pools.heap.allocate(me, words))
+
+    found, _ = pieces_of(run, pools)
+    assert [size for size, _ in found] == pieces

@@ -373,10 +373,11 @@ def raytrace(
 ) -> SharedProgram:
     """An image of ``side`` by ``side`` pixels, in tiles that processes take from each other.
 
-    The first process makes the scene, which nobody writes any more.  Communication is about the
-    task queues (UTLB, 6.1): a ray's number is its process's affair.  SPLASH-2 numbers rays of all
-    from one count under a lock, as ``lot=1`` does, ``lot`` of them at a time: that page is always
-    wanted elsewhere, and makes more lookups than the paper's whole program.
+    A tile is a job of SPLASH-2's work pools.  The first process makes the scene, which nobody
+    writes any more.  Communication is about the task queues (UTLB, 6.1): a ray's number is its
+    process's affair.  SPLASH-2 numbers rays of all from one count under a lock, as ``lot=1`` does,
+    ``lot`` of them at a time: that page is always wanted elsewhere, and makes more lookups than the
+    paper's whole program.
     """
     if side < 1 or primitives < 1 or lot < OF_EACH:
         raise SimulationError(

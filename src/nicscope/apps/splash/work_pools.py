@@ -20,7 +20,6 @@ NEXT, SIZE, FREE, CHECKSUM = range(4)
 HEADER = 4
 NIL = -1
 SMALLEST = 8  # words of a rest that stays with its piece: a header and 16 bytes
-
 FREE_LIST, STATUS = 5, 6  # in the state: the first free piece, and where the pools begin
 PAD = 256  # between two pools' words
 EMPTY, VALID = 0, 1

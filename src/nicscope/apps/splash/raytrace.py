@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from nicscope.apps.splash.program import SharedProgram, TaskQueues, at_once, check_result, shares
+from nicscope.apps.splash.program import SharedProgram, at_once, check_result, shares
+from nicscope.apps.splash.work_pools import FREE_LIST, HEADER, SIZE, WorkPools
 from nicscope.apps.svm.memory import Layout, SharedArray
 from nicscope.errors import SimulationError
 
@@ -288,7 +289,7 @@ def rays_through(columns: NDArray[np.int64], rows: NDArray[np.int64], side: int)
 
 
 async def colours_of(world: World, rays: Rays) -> NDArray[np.int32]:
-    """The pixel colours of the rays, red above green above blue."""
+    """The red, green and blue of the rays' pixels."""
     colours, weights = np.zeros((len(rays.origins), 3)), np.ones(len(rays.origins))
     pixels = np.arange(len(rays.origins))
     for turn in range(REFLECTIONS + 1):
@@ -308,9 +309,8 @@ async def colours_of(world: World, rays: Rays) -> NDArray[np.int32]:
         back = directions - 2 * dot(directions, normals)[:, None] * normals
         pixels, places, back = pixels[is_mirror], places[is_mirror], back[is_mirror]
         rays = Rays(places, back, np.full(len(places), np.inf))
-    shades = (np.clip(colours, 0, 1) * BRIGHT).astype(np.int32)
-    packed: NDArray[np.int32] = shades[:, 0] << 16 | shades[:, 1] << 8 | shades[:, 2]
-    return packed
+    shades: NDArray[np.int32] = (np.clip(colours, 0, 1) * BRIGHT).astype(np.int32)
+    return shades
 
 
 def _normals(
@@ -363,6 +363,7 @@ def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 
 PRIMITIVES = 4096
 TILE = 16  # pixels of a side
+PIXEL = np.dtype([("shades", np.int32, 3)])  # of the frame buffer (SPLASH-2's rt.H)
 OF_EACH = 0  # numbers at once: each process numbers its rays itself
 SAMPLE = 24  # pixels that are traced again without the boxes
 
@@ -372,10 +373,11 @@ def raytrace(
 ) -> SharedProgram:
     """An image of ``side`` by ``side`` pixels, in tiles that processes take from each other.
 
-    The first process makes the scene, which nobody writes any more.  Communication is about the
-    task queues (UTLB, 6.1): a ray's number is its process's affair.  SPLASH-2 numbers rays of all
-    from one count under a lock, as ``lot=1`` does, ``lot`` of them at a time: that page is always
-    wanted elsewhere, and makes more lookups than the paper's whole program.
+    A tile is a job of SPLASH-2's work pools.  The first process makes the scene, which nobody
+    writes any more.  Communication is about the task queues (UTLB, 6.1): a ray's number is its
+    process's affair.  SPLASH-2 numbers rays of all from one count under a lock, as ``lot=1`` does,
+    ``lot`` of them at a time: that page is always wanted elsewhere, and makes more lookups than the
+    paper's whole program.
     """
     if side < 1 or primitives < 1 or lot < OF_EACH:
         raise SimulationError(
@@ -387,25 +389,27 @@ def raytrace(
     layout = Layout()
     shared = layout.array("primitives", len(scene.primitives), PRIMITIVE)
     boxes = layout.array("boxes", len(scene.boxes), BOX)
-    image = layout.array("image", (side, side), np.int32)
+    image = layout.array("image", (side, side), PIXEL)
     count = layout.array("rays", 1, np.int64) if lot else None
-    queues = TaskQueues(layout, processes, across * across)
+    pools = WorkPools(layout, processes, across * across)
     given = shares(across, across, processes)
 
     def set_up(array_of: Callable[[SharedArray], NDArray[Any]]) -> None:
         array_of(shared)[:] = scene.primitives
         array_of(boxes)[:] = scene.boxes
+        pools.heap.set_up(array_of)
 
     async def body(me: Process) -> int:
         world = SharedWorld(me, shared, boxes, count, lot)
-        await queues.fill(me, given[me.number])
+        await pools.fill(me, [_job(*divmod(tile, across), side) for tile in given[me.number]])
         await me.barrier()
-        while (tile := await queues.take(me)) is not None:
-            rows, columns = (_pixels(place, side) for place in divmod(tile, across))
+        while (job := await pools.take(me)) is not None:
+            row, column, height, width = job
+            rows, columns = range(row, row + height), range(column, column + width)
             down, over = np.meshgrid(np.array(rows), np.array(columns), indexing="ij")
             rays = rays_through(over.ravel(), down.ravel(), side)
-            colours = (await colours_of(world, rays)).reshape(down.shape)
-            (await me.write_block(image, rows, columns))[:] = colours
+            colours = (await colours_of(world, rays)).reshape(*down.shape, 3)
+            (await me.write_block(image, rows, columns))["shades"] = colours
         return world.rays
 
     def check(run: Run) -> None:
@@ -414,11 +418,14 @@ def raytrace(
             traced = sum(rays for rays in run.results if isinstance(rays, int))
             told = f"{traced:,} rays have {numbered:,} numbers"
             check_result(numbered == traced, "raytrace", told)
+        first = int(run.array(pools.state)[FREE_LIST])
+        left = pools.heap.words - HEADER - int(run.array(pools.heap.array)[first + SIZE])
+        check_result(not left, "raytrace", f"{4 * left:,} bytes of jobs are not freed")
         picked = np.random.default_rng(seed).integers(0, side * side, SAMPLE)
         world = PlainWorld(scene.primitives)
         wanted = at_once(colours_of(world, rays_through(picked % side, picked // side, side)))
-        found = run.array(image).ravel()[picked]
-        wrong = np.count_nonzero(found != wanted)
+        found = run.array(image)["shades"].reshape(-1, 3)[picked]
+        wrong = np.count_nonzero((found != wanted).any(axis=1))
         check_result(not wrong, "raytrace", f"{wrong} of {SAMPLE} pixels have another colour")
 
     return SharedProgram("raytrace", f"{side:,} by {side:,} pixels", layout, set_up, body, check)
@@ -474,5 +481,7 @@ class PlainWorld:
         return self._primitives[which]
 
 
-def _pixels(tile: int, side: int) -> range:
-    return range(tile * TILE, min(side, (tile + 1) * TILE))
+def _job(row: int, column: int, side: int) -> tuple[int, int, int, int]:
+    """A tile as a job: its first pixel's row and column, and how many of both it has."""
+    row, column = row * TILE, column * TILE
+    return row, column, min(TILE, side - row), min(TILE, side - column)

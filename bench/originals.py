@@ -26,8 +26,8 @@ RUNS = {
     "fft_4m": ("fft", "4M", {}),
     "lu2d_1k": ("lu", "1K", {}),
     "lu2d_4k": ("lu", "4K", {}),
-    "radix_1m": ("radix", "1M", {"values": 1 << 26}),
-    "radix_4m": ("radix", "4M", {"values": 1 << 26}),
+    "radix_1m": ("radix", "1M", {}),
+    "radix_4m": ("radix", "4M", {}),
     "ocean_258": ("ocean", "258", {}),
     "barnes_32k": ("barnes", "32K", {"steps": 2}),  # one more than it is asked for
     "watern_512": ("water-nsquared", "512", {}),
@@ -55,7 +55,7 @@ def of_ours(name, size, more):
     kept = APPLICATIONS[name]
     APPLICATIONS[name] = kept._replace(as_paper={**kept.as_paper, **more}, as_placed={})
     try:
-        columns = run_application(name, size, PAPERS_PLACEMENT, inputs=more).columns
+        columns = run_application(name, size, PAPERS_PLACEMENT).columns
     finally:
         APPLICATIONS[name] = kept
     shared = (columns["address"] >= SHARED_BASE) & ~columns["initial"]

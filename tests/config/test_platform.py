@@ -1,5 +1,6 @@
 """Platform files: values, ranges and tables in whole picoseconds, and others in their place."""
 
+import re
 from fractions import Fraction
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.config.costs import Evidence
-from nicscope.config.platform import load_platform, read_cost, with_cost
+from nicscope.config.platform import load_platform, platform_names, read_cost, with_cost
 from nicscope.errors import PlatformError
 from refusals import refused
 
@@ -223,3 +224,18 @@ def test_sizes_may_be_written_in_larger_units(tmp_path):
     machine = f"[machine]\nl1_bytes = {{ value = 3, unit = 'KiB', {WHY} }}\n[costs]"
 
     assert loaded(tmp_path, costs, machine).machine["l1_bytes"].value == 3072
+
+
+LIKE = re.compile(r"assumed: (?:as (?P<same>[\w-]+)|(?P<other>[\w-]+)'s by (?P<by>\d+) over (?P<over>\d+) MHz)\b")
+
+
+@pytest.mark.parametrize("name", platform_names())
+def test_a_cost_that_is_said_to_be_another_platforms_is_that(name):
+    for key, cost in load_platform(name).costs.items():
+        like = LIKE.match(cost.origin.source)
+        source = like and (like["same"] or like["other"])
+        if source not in platform_names() or key not in load_platform(source).costs:
+            continue
+        factor = 1.0 if like["same"] else int(like["by"]) / int(like["over"])
+        theirs = load_platform(source).costs[key]
+        assert cost.high_ps == pytest.approx(theirs.high_ps * factor, rel=5e-3), key

@@ -115,7 +115,7 @@ APPLICATIONS = {
         raytrace,
         "256",
         Printed(6_319, 14_594),
-        {"primitives": 170_000},
+        {"primitives": 180_000},
     ),
     "volrend": Application(
         "images of a volume, by rays",

@@ -2,7 +2,7 @@
 
     python docs/papers.py                       prints them, after minutes
     python docs/papers.py --write               puts them into docs/papers.md
-    python docs/papers.py --write --programs    runs parallel programs first: tens of minutes
+    python docs/papers.py --write --programs    runs parallel programs first: six minutes
     python docs/papers.py --write --programs mini    the same of one paper
 
 What came of the programs is kept in ``docs/papers_programs.json``.  Their part of the page is made

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 NODES = layout.CONSTANTS["NODES"]
 PAIRS = 320  # queue pairs of each
 # Pages of the regions of a node, the most and the least.  Assumed: what programs ask for that are
-# tried on one machine.  Memory is taken as they are used, but there is to be enough for all.
-MOST_FRAMES, LEAST_FRAMES = 1 << 18, 1 << 14
+# tried on one machine, of which tgtd asks for 1 GiB and some more.  Memory is taken as they are
+# used, but there is to be enough for all.
+MOST_FRAMES, LEAST_FRAMES = 17 << 14, 17 << 10
 LIVE_SIZE = msgspec.structs.replace(PORTS, regions=1 << 13, queues=257, connections=1 << 12)
 ACCESS = calls.LOCAL_WRITE | calls.REMOTE_WRITE | calls.REMOTE_READ | calls.REMOTE_ATOMIC
 OPTIONAL = 0x3FF00000 | 1 << 7  # flags that may be ignored, huge pages among them

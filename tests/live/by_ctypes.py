@@ -47,6 +47,7 @@ def v6(address, port):
 def ports():
     """The errno, or 0, of each of several ends that bind and listen at ports that others hold."""
     library = ctypes.CDLL(CM, use_errno=True)
+    library.rdma_get_src_port.restype = ctypes.c_uint16
     library.rdma_create_event_channel.restype = ctypes.c_void_p
     channel = ctypes.c_void_p(library.rdma_create_event_channel())
 
@@ -61,7 +62,17 @@ def ports():
             done = library.rdma_listen(end, 1)
         return ctypes.get_errno() if done else 0
 
+    def beside(address):
+        """As ``bound`` to the port of an end that has resolved an address, for version 6 alone."""
+        end = ctypes.c_void_p()
+        assert library.rdma_create_id(channel, ctypes.byref(end), None, TCP) == 0
+        there = ctypes.create_string_buffer(address)
+        assert library.rdma_resolve_addr(end, None, there, 1000) == 0
+        return bound(v6("::", socket.ntohs(library.rdma_get_src_port(end))), ONE_VERSION)
+
     return {
+        "beside who asks one of version 4": beside(v4("10.0.0.1", 7)),
+        "beside who asks one of version 6": beside(v6("::1", 7)),
         "any address": bound(v4("0.0.0.0", 7001)),
         "again": bound(v4("0.0.0.0", 7001)),
         "one address after any": bound(v4("10.0.0.1", 7001)),
@@ -110,6 +121,20 @@ def dropped():
     return [*found, next_event()]
 
 
+def files():
+    """The calls of the C library that find a card's folder."""
+    library, path = ctypes.CDLL(None), b"/sys/class/infiniband/nicscope0"
+    room = ctypes.create_string_buffer(256)
+    calls = [
+        *[(name, path, room) for name in ("stat", "lstat")],
+        *[(name, 1, path, room) for name in ("__xstat", "__lxstat")],
+        ("__fxstatat", 1, -1, path, room, 0),
+    ]
+    each = [(name + size, *given) for name, *given in calls for size in ("", "64")]
+    return [name for name, *given in each if library[name](*given) == 0]
+
+
 if __name__ == "__main__":
-    each = {"reloaded": reloaded, "ports": ports, "dropped": dropped}[sys.argv[1]]
+    asked = {"reloaded": reloaded, "ports": ports, "dropped": dropped, "files": files}
+    each = asked[sys.argv[1]]
     print(json.dumps(each()), file=sys.stderr)

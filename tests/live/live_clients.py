@@ -76,6 +76,11 @@ def needs(program):
         "mpirun.mpich": "mpich",
         "fi": "libfabric-bin",
         "fio": "fio",
+        "dtest": "dapl2-utils",
+        "dapltest": "dapl2-utils",
+        "tgtd": "tgt",
+        "iscsi-perf": "libiscsi-bin",
+        "qemu-system-x86": "qemu-system-x86",
     }
     package = packages.get(program.split("_")[0], "rdmacm-utils")
     return pytest.mark.skipif(

@@ -28,6 +28,8 @@ def test_a_program_that_unloads_the_libraries_and_loads_them_again_stays_one_nod
 
 def test_who_may_hold_a_port_that_another_end_holds_is_as_on_linux(execute):
     assert said(execute, "ports") == {
+        "beside who asks one of version 4": 0,
+        "beside who asks one of version 6": errno.EADDRNOTAVAIL,
         "any address": 0,
         "again": errno.EADDRNOTAVAIL,
         "one address after any": errno.EADDRNOTAVAIL,
@@ -42,6 +44,11 @@ def test_who_may_hold_a_port_that_another_end_holds_is_as_on_linux(execute):
         "alone and listens": 0,
         "reused behind who listens": errno.EADDRINUSE,
     }
+
+
+def test_programs_find_the_files_of_the_card_also_by_the_calls_of_an_old_c_library(execute):
+    found = ("stat", "lstat", "__xstat", "__lxstat", "__fxstatat")
+    assert said(execute, "files") == [name + size for name in found for size in ("", "64")]
 
 
 ADDRESS_RESOLVED, REJECTED = 0, 8  # enum rdma_cm_event_type

@@ -322,10 +322,11 @@ static int is_done(struct end *end, int type);
 EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *from, struct sockaddr *to, int timeout_ms)
 {
 	struct end *end = end_of(id);
+	struct sockaddr_in6 any = {.sin6_family = to->sa_family};
 	(void)timeout_ms;
 	int failed = find_device(end);
 	if (!failed && !id->route.addr.src_sin.sin_port)
-		failed = bind_port(end, from);
+		failed = bind_port(end, from ? from : (struct sockaddr *)&any);
 	if (failed)
 		return wrong(failed);
 	id->route.addr.src_sin.sin_addr.s_addr = htonl(node_address((uint32_t)live_fact(LIVE_FACT_NODE)));

@@ -12,6 +12,7 @@ import numpy as np
 from nicscope.drivers.simulate.ports.build import HostSize
 from nicscope.drivers.simulate.process import LAST, SIZE
 from nicscope.drivers.simulate.thread_scheduler import SingleCaller
+from nicscope.errors import RoomError
 from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.calls import Completion, Refused
 from nicscope.interfaces.verbs_device.device import Device
@@ -35,12 +36,11 @@ if TYPE_CHECKING:
 
 NODES = layout.CONSTANTS["NODES"]
 PAIRS = 320  # queue pairs of each
-# Assumed: what programs ask for that are tried on one machine; pages are taken as they are used.
-FRAMES, PAGES, LONGEST = 1 << 17, 1 << 18, 1 << 17
-LIVE_SIZE = msgspec.structs.replace(
-    PORTS, regions=1 << 13, longest=LONGEST, queues=257, connections=1 << 12
-)
-LIVE_HOST = HostSize(frames=FRAMES, pages_per_space=PAGES, swap_blocks=16)
+# Pages of the regions of a node, the most and the least.  Assumed: what programs ask for that are
+# tried on one machine, of which tgtd asks for 1 GiB and some more.  Memory is taken as they are
+# used, but there is to be enough for all.
+MOST_FRAMES, LEAST_FRAMES = 17 << 14, 17 << 10
+LIVE_SIZE = msgspec.structs.replace(PORTS, regions=1 << 13, queues=257, connections=1 << 12)
 ACCESS = calls.LOCAL_WRITE | calls.REMOTE_WRITE | calls.REMOTE_READ | calls.REMOTE_ATOMIC
 OPTIONAL = 0x3FF00000 | 1 << 7  # flags that may be ignored, huge pages among them
 PAGE = 4096
@@ -111,9 +111,21 @@ class LiveFabric(Fabric):
     """The network that joins the NICs of all attached processes."""
 
     def __init__(self, engine: Engine, design: Any, platform: Any, **options: Any) -> None:
-        super().__init__(
-            design, platform, nodes=NODES, size=LIVE_SIZE, host=LIVE_HOST, pairs=PAIRS, **options
-        )
+        """As large as there is memory for.  Errors: as ``Fabric``; ``RoomError``."""
+        self.frames = MOST_FRAMES
+        while True:
+            size = msgspec.structs.replace(LIVE_SIZE, longest=self.frames)
+            pages = 2 * self.frames
+            host = HostSize(frames=self.frames, pages_per_space=pages, swap_blocks=16)
+            options |= {"nodes": NODES, "size": size, "host": host, "pairs": PAIRS}
+            try:
+                super().__init__(design, platform, **options)
+            except RoomError:
+                if self.frames == LEAST_FRAMES:
+                    raise
+                self.frames //= 2
+            else:
+                break
         self.engine = engine
         self.quiet: Callable[[], object] = list  # has all go that needs no timer
 
@@ -124,13 +136,14 @@ class LiveFabric(Fabric):
         self.turns = None
         if is_new:
             self.engine.link(simulation.machine)
-            self.pages = np.zeros((NODES, FRAMES), np.int64)
+            self.pages = np.zeros((NODES, self.frames), np.int64)
             memory = simulation.machine.ports.memory
             for node in range(NODES):
                 bytes_of, pages = memory.bytes[node], self.pages[node]
-                if len(bytes_of) < FRAMES * PAGE:
+                if len(bytes_of) < self.frames * PAGE:
                     raise ValueError("a host has fewer frames than it was built with")
-                self.engine.so.live_place(node, bytes_of.ctypes.data, pages.ctypes.data, FRAMES)
+                places = bytes_of.ctypes.data, pages.ctypes.data
+                self.engine.so.live_place(node, *places, self.frames)
         return simulation
 
     pages: Any  # by node and frame: the address of the process's page, or 0
@@ -191,7 +204,7 @@ class LiveDevice(Device):
         if length < 0 or address < 0 or address + length > (1 << 63) - PAGE:
             raise Refused(errno.EINVAL)
         first, pages = address - address % PAGE, -(-(address % PAGE + length) // PAGE)
-        if pages > LONGEST:
+        if pages > self._fabric.frames:
             raise Refused(errno.ENOMEM)
         if self._fabric.engine.so.live_touch(self.pid, first, pages) != pages:
             raise Refused(errno.EFAULT)

@@ -31,7 +31,51 @@ EXPORT void live_own(int64_t n, int64_t pid) { nodes[n].pid = (pid_t)pid; }
 
 int64_t owner_of(int64_t n) { return nodes[n].pid; }
 
-typedef ssize_t (*mover)(pid_t, const struct iovec *, unsigned long, const struct iovec *, unsigned long, unsigned long);
+/* Bytes that arrive may be written to their process later, if it is before the process is told of
+ * anything, and before anything else is read from it.  Programs rely on the last bytes of a message
+ * to be there after all others, and one copy may store its bytes in any order: each message's last
+ * word, where it may end, has a copy of its own, begun at the cuts. */
+enum { WORD = 8, CUTS = 64 };
+static struct { int64_t begin, end, cuts[CUTS]; int count; } behind[MAX_NODES];
+static int has_behind; /* of any node */
+
+/* How many copies one call makes in their order.  x86 keeps the stores of different string operations
+ * in order; elsewhere the locks of the next call do. */
+#ifdef __x86_64__
+enum { AT_ONCE = CUTS + 1 };
+#else
+enum { AT_ONCE = 1 };
+#endif
+
+/* Write bytes of frames to the process as they lie there; whether it went. */
+static int write_in_order(int64_t n, int64_t address, uint8_t *there, int64_t size)
+{
+	struct iovec parts[AT_ONCE];
+	int64_t begin = address, done = address, end = address + size;
+	int used = 0, is_written = 1;
+	for (int i = 0; i <= behind[n].count; i++) {
+		int64_t cut = i < behind[n].count && behind[n].cuts[i] < end ? behind[n].cuts[i] : end;
+		if (cut > begin) {
+			parts[used++] = (struct iovec){nodes[n].bytes + begin, (size_t)(cut - begin)};
+			begin = cut;
+		}
+		if (used == AT_ONCE || (used && i == behind[n].count)) {
+			struct iovec to = {there + (done - address), (size_t)(begin - done)};
+			is_written &= process_vm_writev(nodes[n].pid, parts, (unsigned long)used, &to, 1, 0) == begin - done;
+			done = begin;
+			used = 0;
+		}
+	}
+	return is_written;
+}
+
+static int read_whole(int64_t n, int64_t address, uint8_t *there, int64_t size)
+{
+	struct iovec here = {nodes[n].bytes + address, (size_t)size}, from = {there, (size_t)size};
+	return process_vm_readv(nodes[n].pid, &here, 1, &from, 1, 0) == size;
+}
+
+typedef int (*mover)(int64_t n, int64_t address, uint8_t *there, int64_t size);
 
 /* How many of ``count`` bytes from a frame's address on lie in the process as they lie in frames. */
 static int64_t stretch(int64_t n, int64_t address, int64_t count)
@@ -49,12 +93,8 @@ static int64_t move_stretch(mover moves, int64_t n, int64_t address, int64_t cou
 {
 	int64_t frame = address >> PAGE_SHIFT, within = address & (PAGE - 1);
 	int64_t size = nodes[n].pid ? stretch(n, address, count) : 0;
-	if (size) {
-		struct iovec here = {nodes[n].bytes + address, (size_t)size};
-		struct iovec there = {(void *)(nodes[n].pages[frame] + within), (size_t)size};
-		if (moves(nodes[n].pid, &here, 1, &there, 1, 0) != size)
-			failures++;
-	}
+	if (size && !moves(n, address, (uint8_t *)(nodes[n].pages[frame] + within), size))
+		failures++;
 	return size ? size : count < PAGE - within ? count : PAGE - within;
 }
 
@@ -69,13 +109,10 @@ static void move(mover moves, int64_t n, int64_t address, int64_t count)
 
 /* A transfer moves in pieces, each of which would be a system call.  A program may not change what it
  * has posted until that has ended, so bytes behind a piece may be read ahead, as files are: for as
- * long as no program has posted anything new.  Bytes that arrive may be written to their process
- * later, if it is before the process is told of anything, and before anything else is read from it. */
-enum { AHEADS = 8, LEAST_AHEAD = PAGE, MOST_AHEAD = 1 << 16, MOST_BEHIND = 1 << 16, WORD = 8 };
+ * long as no program has posted anything new. */
+enum { AHEADS = 8, LEAST_AHEAD = PAGE, MOST_AHEAD = 1 << 16, MOST_BEHIND = 1 << 16 };
 struct extent { int64_t begin, end, window; uint64_t generation, used; };
 static struct extent ahead[MAX_NODES][AHEADS];
-static struct { int64_t begin, end; } behind[MAX_NODES];
-static int has_behind; /* of any node */
 static uint64_t generation = 1, uses;
 
 void forget_what_was_read(void) { generation++; }
@@ -97,9 +134,10 @@ static void write_behind(int64_t n)
 	int64_t begin = behind[n].begin, end = behind[n].end;
 	behind[n].begin = behind[n].end = 0;
 	if (begin < end) {
-		move((mover)process_vm_writev, n, begin, end - begin);
+		move(write_in_order, n, begin, end - begin);
 		forget_doubles(n, begin, end);
 	}
+	behind[n].count = 0;
 }
 
 int64_t write_all_behind(void)
@@ -121,7 +159,7 @@ static void load(int64_t n, int64_t address, int64_t count)
 	struct extent *chosen = &ahead[n][0];
 	write_behind(n);
 	if (count <= WORD) { /* of an atomic operation, maybe: as it is now */
-		move(process_vm_readv, n, address, count);
+		move(read_whole, n, address, count);
 		return;
 	}
 	for (struct extent *e = ahead[n]; e < ahead[n] + AHEADS; e++) {
@@ -141,20 +179,24 @@ static void load(int64_t n, int64_t address, int64_t count)
 		window = chosen->window ? 2 * chosen->window : LEAST_AHEAD;
 	window = window < MOST_AHEAD ? window : MOST_AHEAD;
 	int64_t whole = stretch(n, address, count > window ? count : window);
-	move(process_vm_readv, n, address, whole > count ? whole : count);
+	move(read_whole, n, address, whole > count ? whole : count);
 	*chosen = (struct extent){address, address + (whole > count ? whole : count), window, generation, ++uses};
 }
 
 static void store(int64_t n, int64_t address, int64_t count)
 {
-	int is_next = behind[n].end == address && behind[n].end - behind[n].begin < MOST_BEHIND;
-	if (behind[n].begin <= address && address + count <= behind[n].end)
+	int64_t end = address + count, last = (end - 1) / WORD * WORD;
+	int is_next = behind[n].end == address && address - behind[n].begin < MOST_BEHIND && behind[n].count <= CUTS - 2;
+	if (behind[n].begin == address && behind[n].end == end)
 		return; /* bytes of the frame that were not written yet, and are overwritten */
 	if (!is_next) {
 		write_behind(n);
 		behind[n].begin = address;
 	}
-	behind[n].end = address + count;
+	behind[n].cuts[behind[n].count++] = address;
+	if (last > address)
+		behind[n].cuts[behind[n].count++] = last;
+	behind[n].end = end;
 	has_behind = 1;
 }
 

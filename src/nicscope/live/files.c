@@ -85,9 +85,32 @@ TAKES(int, access, (const char *path, int mode), , mode)
 TAKES(int, stat, (const char *restrict path, struct stat *restrict found), , found)
 TAKES(int, stat64, (const char *restrict path, struct stat64 *restrict found), , found)
 TAKES(int, lstat, (const char *restrict path, struct stat *restrict found), , found)
+TAKES(int, lstat64, (const char *restrict path, struct stat64 *restrict found), , found)
 EXPORT int statx(int folder, const char *restrict path, int flags, unsigned mask, struct statx *restrict found)
 {
 	NEXT(statx)
 	return next(folder, led(path, room), flags, mask, found);
 }
 TAKES(DIR *, opendir, (const char *path), )
+
+/* Of programs that were built with a C library before 2.33, whose headers have stat call these. */
+#define TAKES_VERSION(name, kind)                                                                      \
+	EXPORT int name(int version, const char *path, struct kind *found);                            \
+	EXPORT int name(int version, const char *path, struct kind *found)                             \
+	{                                                                                              \
+		NEXT(name)                                                                             \
+		return next(version, led(path, room), found);                                          \
+	}
+TAKES_VERSION(__xstat, stat)
+TAKES_VERSION(__xstat64, stat64)
+TAKES_VERSION(__lxstat, stat)
+TAKES_VERSION(__lxstat64, stat64)
+#define TAKES_VERSION_AT(name, kind)                                                                   \
+	EXPORT int name(int version, int folder, const char *path, struct kind *found, int flags);     \
+	EXPORT int name(int version, int folder, const char *path, struct kind *found, int flags)      \
+	{                                                                                              \
+		NEXT(name)                                                                             \
+		return next(version, folder, led(path, room), found, flags);                           \
+	}
+TAKES_VERSION_AT(__fxstatat, stat)
+TAKES_VERSION_AT(__fxstatat64, stat64)

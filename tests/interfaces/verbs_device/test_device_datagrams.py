@@ -169,6 +169,30 @@ def test_a_sender_names_the_queue_whose_completions_tell_of_its_message():
         device.free_xrcd(domain)
 
 
+def test_what_a_queue_of_a_domain_has_taken_is_not_told_of_once_it_has_gone():
+    two = world.World()
+    device, domain = two.device, two.device.make_xrcd()
+    gone, cq = sharing(two, domain)
+    stays = device.make_srq(two.pd, 2, 2, domain, cq)
+    sender = device.make_qp(two.pd, calls.XRC_SEND, two.cqs[0], 0, 0, CAPS, True).number
+    taker = device.make_qp(0, calls.XRC_RECV, 0, 0, 0, CAPS, True, domain).number
+    two.pairs = [sender, taker]
+    two.connect()
+    give(two, gone, 1, 2)
+    give(two, stays, 3)
+    for number, queue in enumerate((gone, stays, gone)):
+        two.send(0, number, srqn=queue.number)
+    assert two.statuses(0, 3) == [(number, OK) for number in range(3)]
+
+    device.free_srq(gone.handle)
+
+    assert [each.wr_id for each in device.poll(cq, 1)] == [3]
+    assert device.poll(cq, 8) == []
+    give(two, stays, 4, 5)
+    two.send(0, 4, srqn=stays.number)
+    assert [each.wr_id for each in device.poll(cq, 8) + device.poll(cq, 8)] == [4]
+
+
 @pytest.mark.parametrize("is_reset", [False, True])
 def test_what_a_pair_drew_and_nobody_saw_makes_room_in_the_shared_queue(is_reset):
     two = world.World()

@@ -270,10 +270,10 @@ class WorkQueues(Protection):
 
         What was posted makes room for more.
         """
-        made, many = queue.made, AT_ONCE
-        while many == AT_ONCE and len(found) < most:
-            wanted = most - len(found)
-            many = self._collect(self._node, queue.place, wanted if wanted < AT_ONCE else AT_ONCE)
+        made, many, wanted = queue.made, 0, 0
+        while many == wanted and len(found) < most:
+            wanted = min(most - len(found), AT_ONCE)
+            many = self._collect(self._node, queue.place, wanted)
             for begin in range(0, many * _ROW_BYTES, _ROW_BYTES):
                 port, side, cookie, status, operation, length, named, beside, offset, node = (
                     _unpack_from(self._rows_out, begin)
@@ -281,6 +281,8 @@ class WorkQueues(Protection):
                 pair, now = self._by_port[port], self._sim_process.now // PS_PER_NS
                 word = flags = source = 0
                 if cookie >= FIRST_COOKIE:
+                    if cookie not in self._drawn:
+                        continue  # its shared queue, of an XRC domain, has gone meanwhile
                     wr_id, pieces = self._take_shared(cookie)
                 else:
                     if side == SENT:  # with all that was posted before it and not signalled

@@ -67,6 +67,7 @@ def timed(seconds, percent, delay=25.0, processing=80.0):
         seconds,
         LOOKUPS,
         misses,
+        misses // 2,
         alike(delay, misses),
         alike(processing, misses),
     )

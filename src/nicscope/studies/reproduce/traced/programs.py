@@ -72,7 +72,7 @@ class Workload(NamedTuple):
 
 
 WORKLOADS = {
-    # About a quarter of the pages that a node uses at the paper's sizes, of Raytrace a ninth.
+    # About a quarter of the pages that a node uses at the paper's sizes, of Raytrace an eleventh.
     "utlb": Workload(
         (
             Program("Barnes", "barnes", "8K", "32K"),

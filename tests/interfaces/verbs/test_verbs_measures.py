@@ -47,7 +47,9 @@ def test_latencies_are_the_sums_of_their_parts(op):
         assert one.least <= one.typical <= one.p99 <= one.p99_9 == one.most
         assert one.taken_apart == one.iterations == 4
         assert sum(one.parts_ns.values()) == pytest.approx(one.average, abs=1e-3)
-        assert one.parts_ns["wait"] <= 1e-3  # somebody is at work on it, or it is on its way
+        # Somebody is at work on it, or it is on its way; but a read's answer waits while the
+        # firmware receives what acknowledges the request.
+        assert one.parts_ns["wait"] <= (4270 if op == "read" else 1e-3)
         assert one.costs.lookups == 2 * 4 * (1 if one.payload_bytes == 64 else 2)
     interrupt = found.rows[2]
     assert interrupt.costs.interrupts == interrupt.costs.ni_misses == 2

@@ -116,8 +116,9 @@ def test_a_search_takes_the_time_of_its_probes():
         _, ends, _ = run({first[1]: DIES}, transport)
         assert [status for status, _ in ends] == ["done"] * COUNT
         longest.append(max(took for _, took in ends))
-        # Three time-outs, the search, and no more than a transfer takes besides.
-        assert 3 * 200 + 2 * silence_us < longest[-1] < 3 * 200 + 2 * silence_us + 100
+        # Three time-outs, the search, and no more than three transfers take besides.
+        besides = longest[-1] - (3 * 200 + 2 * silence_us)
+        assert 0 < besides < 3 * min(took for _, took in ends)
 
     # Silent are the probe along the way that was used and that over its dead link.
     assert longest[1] - longest[0] == pytest.approx(2 * 250)

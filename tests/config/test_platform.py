@@ -226,7 +226,10 @@ def test_sizes_may_be_written_in_larger_units(tmp_path):
     assert loaded(tmp_path, costs, machine).machine["l1_bytes"].value == 3072
 
 
-LIKE = re.compile(r"assumed: (?:as (?P<same>[\w-]+)|(?P<other>[\w-]+)'s by (?P<by>\d+) over (?P<over>\d+) MHz)\b")
+LIKE = re.compile(
+    r"assumed: (?:as (?P<same>[\w-]+)"
+    r"|(?P<other>[\w-]+)'s by (?P<by>\d+) over (?P<over>\d+) MHz)\b"
+)
 
 
 @pytest.mark.parametrize("name", platform_names())

@@ -131,8 +131,8 @@ def _padding(side: int, each: int) -> int:
     return -(-padding * size * each // PAGE) * PAGE // (size * each)
 
 
-# Keys are below.  SPLASH-2's default is 2^19, which two digits sort: by that a process has two thirds
-# of the pages that UTLB's Table 3 prints, and by three a seventh more.
+# Keys are below.  SPLASH-2's default is 2^19, which two digits sort: by that a process has two
+# thirds of the pages that UTLB's Table 3 prints, and by three a seventh more.
 MOST_KEY = 1 << 26
 DIGITS = 1 << 10
 

@@ -31,6 +31,7 @@ from nicscope.studies.reproduce.traced.mini import (
     grid,
     rank_correlation,
     specs,
+    time_cache,
     time_programs,
     timing_apart,
 )
@@ -45,6 +46,7 @@ from nicscope.studies.reproduce.traced.programs import (
     both_ends,
     run_programs,
 )
+from nicscope.studies.simulating import program_of
 from nicscope.traces.programs.reader import read_program
 from nicscope.traces.programs.schema import Operation
 from nicscope.traces.reader import open_trace
@@ -121,7 +123,7 @@ def test_programs_are_kept_with_what_is_served_and_with_what_they_do(tmp_path, m
     assert begun == ["fft"]
 
 
-def program_of(name, size, folder):
+def application_of(name, size, folder):
     path = folder / f"{name}-{size}.program.parquet"
     write_application_program(run_application(name, size, PLACEMENT), path)
     return Application(name, None, None, path)
@@ -129,7 +131,7 @@ def program_of(name, size, folder):
 
 @pytest.fixture(scope="module")
 def application(tmp_path_factory):
-    return program_of("fft", "1K", tmp_path_factory.mktemp("program"))
+    return application_of("fft", "1K", tmp_path_factory.mktemp("program"))
 
 
 def test_every_cache_of_table_iii_is_run_and_static_tables_before_them():
@@ -185,11 +187,36 @@ def test_a_run_that_is_kept_is_not_run_again_and_an_interrupted_grid_goes_on(app
     assert none.asked == []
 
 
+def test_a_larger_cache_is_not_run_where_each_line_misses_once(application):
+    class Once(Pretended):
+        def __call__(self, program, asked, workers):
+            for spec, run in super().__call__(program, asked, workers):
+                yield spec, run._replace(first_misses=run.misses)
+
+    once, steps = Once(), []
+
+    found = time_programs([application], Ran(PAPER, 1), lambda *at: steps.append(at), None, once)
+
+    assert once.asked == specs(1)[:13]
+    caches = found["fft"].caches
+    assert caches[:12] == caches[12:24] == caches[24:]
+    assert steps == [(done, 37) for done in range(38)]
+
+
+@pytest.mark.parametrize("place", [6, 12])
+def test_a_cache_in_which_each_line_misses_once_runs_as_a_larger_one_does(application, place):
+    program = program_of(read_program(application.program))
+    small, large = (time_cache(program, specs(8)[place + more]) for more in (0, 24))
+
+    assert 0 < small.misses == small.first_misses
+    assert small == large
+
+
 def test_another_programs_runs_are_others(application, tmp_path):
     kept = Kept()
     time_programs([application], Ran(PAPER, 1), None, kept, Pretended())
     other = Pretended()
-    more = program_of("fft", "256", tmp_path)._replace(name=application.name)
+    more = application_of("fft", "256", tmp_path)._replace(name=application.name)
 
     time_programs([more], Ran(PAPER, 1), None, kept, other)
 
@@ -231,7 +258,7 @@ def test_what_another_process_refuses_is_refused_here_and_that_it_ends_is_told(
 def test_a_real_program_misses_less_with_more_ways_and_static_tables_are_fastest(
     name, size, tmp_path
 ):
-    [runs] = time_programs([program_of(name, size, tmp_path)], Ran(SMALL, 8)).values()
+    [runs] = time_programs([application_of(name, size, tmp_path)], Ran(SMALL, 8)).values()
 
     times, missing = (grid(runs.rows(), name) for name in ("seconds", ALL))
     assert runs.static.misses == 0
@@ -283,7 +310,7 @@ def test_speed_ups_follow_misses_closely_where_these_are_a_real_share_of_time(
 ):
     [small] = [one.small for one in MINI.programs if one.name == name]
     ran = Ran(SMALL, MINI.reduction)
-    [runs] = time_programs([program_of(name, small, tmp_path)], ran).values()
+    [runs] = time_programs([application_of(name, small, tmp_path)], ran).values()
 
     missing, ups = (grid(runs.rows(), measure) for measure in (ALL, "speed_up"))
     assert (max(share_in_misses(run) for run in runs.caches) >= REAL_SHARE) == is_real_share

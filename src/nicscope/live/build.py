@@ -43,7 +43,7 @@ FILES = "files.so"  # preloaded too: the files that a kernel shows of a card
 PACE = "pace.so"  # preloaded too: clocks that show virtual time
 SOURCES = {
     VERBS: ("library.c", "data.c", "names.c"),
-    CM: ("connections.c",),
+    CM: ("connections.c", "rsockets.c"),
     ENGINE: ("engine.c", "rings.c"),
     RECORDER: ("recorder.c",),
     FILES: ("files.c",),

@@ -41,14 +41,23 @@ static ssize_t send_all(int number, const struct iovec *from, int count, int fla
 	if (flags & MSG_OOB)
 		error = EOPNOTSUPP;
 	int waits = !s->is_nonblocking && !(flags & MSG_DONTWAIT);
-	for (int i = 0; i < count && !error; i++) {
-		for (size_t at = 0; at < from[i].iov_len && !(error = await_room(s, 1, waits));) {
-			size_t part = from[i].iov_len - at < PAYLOAD ? from[i].iov_len - at : PAYLOAD;
-			memcpy(rs_next_place(s) + sizeof(struct head), (const uint8_t *)from[i].iov_base + at, part);
-			rs_tell(s, DATA, (uint32_t)part);
-			at += part;
-			sent += (ssize_t)part;
+	int i = 0;
+	size_t at = 0; /* in the i-th piece */
+	while (i < count && !from[i].iov_len)
+		i++;
+	while (i < count && !error && !(error = await_room(s, 1, waits))) {
+		uint8_t *to = rs_next_place(s) + sizeof(struct head);
+		size_t filled = 0;
+		while (i < count && filled < PAYLOAD) {
+			size_t rest = from[i].iov_len - at, part = rest < PAYLOAD - filled ? rest : PAYLOAD - filled;
+			if (part)
+				memcpy(to + filled, (const uint8_t *)from[i].iov_base + at, part);
+			filled += part;
+			at = part < rest ? at + part : 0;
+			i += part == rest;
 		}
+		rs_tell(s, DATA, (uint32_t)filled);
+		sent += (ssize_t)filled;
 	}
 	rs_leave(s, 1);
 	return sent || !error ? sent : wrong(error);

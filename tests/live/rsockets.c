@@ -178,7 +178,7 @@ static void answers(void)
 
 	HOLDS(rwritev(two, (struct iovec[]){{"ab", 2}, {"", 0}, {"cde", 3}}, 3) == 5);
 	HOLDS(asked(one, POLLIN, 60000) == POLLIN);
-	HOLDS(rrecv(one, held, 8, MSG_PEEK) == 5 && !memcmp(held, "abcde", 5));
+	HOLDS(rrecv(one, held, 8, MSG_PEEK) == 5 && !memcmp(held, "abcde", 5)); /* one message, as all fits */
 	HOLDS(rreadv(one, (struct iovec[]){{held, 1}, {held + 4, 2}}, 2) == 3 && held[0] == 'a' && held[4] == 'b');
 	HOLDS(rrecv(one, held, 2, MSG_WAITALL) == 2 && !memcmp(held, "de", 2));
 
@@ -246,6 +246,35 @@ static void regions(void)
 	HOLDS(!rclose(one) && !rclose(two) && !rclose(listener));
 }
 
+/* Who waits is told that another thread has shut or closed what it waits for. */
+
+struct reader { int file; ssize_t answer; };
+
+static void *reads_one(void *told)
+{
+	struct reader *reader = told;
+	char byte;
+	reader->answer = rrecv(reader->file, &byte, 1, 0);
+	return NULL;
+}
+
+static void shut_while_read(void)
+{
+	int listener = listening(), one, two;
+	pthread_t thread;
+	for (int round = 0; round < 3; round++) {
+		connect_two(listener, &one, &two, 4 * 16384);
+		struct reader reader = {one, -2};
+		HOLDS(!pthread_create(&thread, NULL, reads_one, &reader));
+		usleep(100000);
+		HOLDS(round ? !rshutdown(one, round == 1 ? SHUT_RD : SHUT_RDWR) : !rclose(one));
+		pthread_join(thread, NULL);
+		HOLDS(!reader.answer);
+		HOLDS((!round || !rclose(one)) && !rclose(two));
+	}
+	HOLDS(!rclose(listener));
+}
+
 static int open_files(void)
 {
 	DIR *folder = opendir("/proc/self/fd");
@@ -287,6 +316,8 @@ int main(int count, char **words)
 		answers();
 	else if (!strcmp(how, "regions"))
 		regions();
+	else if (!strcmp(how, "shut"))
+		shut_while_read();
 	else if (!strcmp(how, "closing"))
 		closing(number);
 	if (!strcmp(how, "serve")) { /* one, to whom it says a byte; then neither reads nor ends */

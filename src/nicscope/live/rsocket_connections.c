@@ -213,6 +213,7 @@ EXPORT int rconnect(int number, const struct sockaddr *to, socklen_t bytes)
 	struct rsock *s = rs_enter(number);
 	if (!s)
 		return -1;
+	rs_look_around(s);
 	int error = refusal[s->state];
 	error = error ? error : misfit(to, bytes);
 	if (!error && begin_to_connect(s, (struct sockaddr *)(uintptr_t)to))
@@ -233,7 +234,7 @@ EXPORT int rshutdown(int number, int how)
 	if (!s)
 		return -1;
 	int error = how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR ? EINVAL : s->state < ACCEPTED ? ENOTCONN : 0;
-	if (!error && how != SHUT_WR) {
+	if (!error && how != SHUT_WR && !s->is_shut_in) {
 		s->is_shut_in = 1;
 		for (; s->first < s->last; s->owed++)
 			rs_post_receive(s, s->queue[s->first++ % (MOST + SPARE)].slot);
@@ -241,8 +242,8 @@ EXPORT int rshutdown(int number, int how)
 	if (!error) {
 		s->is_shut_out |= how != SHUT_RD;
 		rs_look_around(s);
+		rs_wake(s);
 	}
-	pthread_cond_broadcast(&s->moved);
 	rs_leave(s, 1);
 	return wrong(error);
 }

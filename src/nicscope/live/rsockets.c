@@ -311,6 +311,16 @@ nfds_t rs_arm(struct rsock *s, struct pollfd at[2])
 	return s->cq ? 2 : 1;
 }
 
+/* Have threads that wait look at what another has shut: the end of a message wakes who sleeps. */
+void rs_wake(struct rsock *s)
+{
+	if (s->is_awaited && !s->is_woken && s->state == UP && !s->cannot_send && s->sent - s->done < s->sends) {
+		s->is_woken = 1;
+		rs_tell(s, CREDITS, 0);
+	}
+	pthread_cond_broadcast(&s->moved);
+}
+
 /* Sleep until something has happened; -1 after a signal. */
 int rs_await(struct rsock *s, int timeout_ms)
 {

@@ -39,7 +39,7 @@ void ibv_ack_cq_events(struct ibv_cq *, unsigned);
 enum { RC = 2, WRITE = 0, SEND = 2, LOCAL_WRITE = 1, REMOTE_WRITE = 2, A_SEND = 1 << 30 };
 enum { SLOT = 16384, USUAL = 32, FEWEST = 4, MOST = 64, MOST_MAPS = 64, MOST_NUMBER = 65536, MAGIC = 0x72736b31 };
 /* Of each end's buffers, beyond those for bytes: two messages of credits can be under way, as each
- * is about half of the buffers, and the one that ends the stream. */
+ * is about half of the buffers, the one that ends the stream, and one that wakes. */
 enum { SPARE = 4 };
 enum { PATIENCE_MS = 10000, NAP_MS = 100, RESOLVING_MS = 2000 };
 enum { SOL_RDMA = 0x10000, SQSIZE = 0, RQSIZE, INLINE_BYTES, MAP_COUNT, ROUTE };
@@ -66,7 +66,7 @@ struct rsock {
 	pthread_cond_t moved;
 	uint64_t changes; /* completions and events that were seen */
 	int users, domain, state, error, is_nonblocking, is_awaited; /* a thread sleeps for all others */
-	int is_closed, has_ended, is_shut_in, is_shut_out, is_end_told, cannot_receive, cannot_send;
+	int is_closed, has_ended, is_shut_in, is_shut_out, is_end_told, is_woken, cannot_receive, cannot_send;
 	uint32_t receives, sends, credits, owed;
 	uint64_t sent, done;
 	struct stretch queue[MOST + SPARE];
@@ -102,6 +102,7 @@ int rs_read_hello(struct rsock *s, const struct rdma_conn_param *param);
 void rs_look_around(struct rsock *s);
 void rs_drain(struct rsock *s);
 nfds_t rs_arm(struct rsock *s, struct pollfd at[2]);
+void rs_wake(struct rsock *s);
 int rs_await(struct rsock *s, int timeout_ms);
 void rs_destroy(struct rsock *s);
 

@@ -275,6 +275,39 @@ static void shut_while_read(void)
 	HOLDS(!rclose(listener));
 }
 
+/* All that was sent is there after the end that sent it has closed. */
+
+static void *sends_and_closes(void *told)
+{
+	struct part *part = told;
+	char held[20000] = "";
+	for (uint64_t done = 0; done < part->bytes; done += 7000)
+		HOLDS(rsend(part->file, held, part->bytes - done < 7000 ? part->bytes - done : 7000, 0) > 0);
+	HOLDS(!rclose(part->file));
+	return NULL;
+}
+
+static void closed_behind_bytes(int rounds)
+{
+	int listener = listening(), one, two;
+	pthread_t thread;
+	for (int round = 0; round < rounds; round++) {
+		char held[20000];
+		uint64_t found = 0;
+		ssize_t got;
+		connect_two(listener, &one, &two, (round % 2 ? 4 : 32) * 16384);
+		struct part part = {round % 3 ? one : two, 1 + (uint64_t)round * 7919 % 200000, 0};
+		int other = round % 3 ? two : one;
+		HOLDS(!pthread_create(&thread, NULL, sends_and_closes, &part));
+		for (; (got = rrecv(other, held, sizeof held, 0)) > 0; found += (uint64_t)got)
+			;
+		HOLDS(!got && found == part.bytes);
+		pthread_join(thread, NULL);
+		HOLDS(!rclose(other));
+	}
+	HOLDS(!rclose(listener));
+}
+
 static int open_files(void)
 {
 	DIR *folder = opendir("/proc/self/fd");
@@ -316,6 +349,8 @@ int main(int count, char **words)
 		answers();
 	else if (!strcmp(how, "regions"))
 		regions();
+	else if (!strcmp(how, "behind"))
+		closed_behind_bytes(number);
 	else if (!strcmp(how, "shut"))
 		shut_while_read();
 	else if (!strcmp(how, "closing"))

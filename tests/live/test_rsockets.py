@@ -48,6 +48,12 @@ def test_calls_answer_as_those_of_sockets_do(program):
     assert said == ""
 
 
+def test_what_was_sent_is_read_after_its_end_has_closed(program):
+    said, _ = program("behind", 12).communicate(timeout=300)
+
+    assert said == ""
+
+
 def test_who_reads_is_woken_when_another_thread_shuts_or_closes(program):
     said, _ = program("shut").communicate(timeout=300)
 

@@ -250,7 +250,6 @@ EXPORT size_t riowrite(int number, const void *from, size_t bytes, off_t offset,
 			.wr.rdma = {map->address + (at - map->offset), (uint32_t)map->key}}, (uint32_t)part);
 		sent += part;
 	}
-	rs_look_around(s); /* whose polls yield the processor: the program may spin on its memory now */
 	rs_leave(s, 1);
 	return sent || !error ? sent : (size_t)wrong(error);
 }

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from nicscope.live import layout, symbols
-from nicscope.live.build import HERE, VERBS, compiler
+from nicscope.live.build import CM, HERE, SOURCES, VERBS, compiler
 
 HEADER = Path("/usr/include/infiniband/verbs.h")
 CM_HEADER = Path("/usr/include/rdma/rdma_cma.h")
+RSOCKETS_HEADER = Path("/usr/include/rdma/rsocket.h")
 CM_FIELDS = {
     "rdma_addr": "src_addr dst_addr addr",
     "rdma_route": "addr path_rec num_paths",
@@ -119,6 +120,22 @@ def test_every_place_of_the_connection_manager_is_that_of_its_header(tmp_path):
     assert ours == places(CM_HEADER, tmp_path, CM_FIELDS)
 
 
+@pytest.mark.usefixtures("libraries")
+@pytest.mark.skipif(not RSOCKETS_HEADER.exists(), reason="needs a package: librdmacm-dev")
+def test_every_call_of_rsockets_is_declared_as_in_their_header(tmp_path):
+    text = "".join((HERE / name).read_text() for name in SOURCES[CM] if name.startswith("rsocket"))
+    ours = re.findall(r"^EXPORT (\w[^{]*?)\s*\{", text, re.MULTILINE)
+    source = tmp_path / "declared.c"
+    numbers = "SOL_RDMA == 0x10000 && RDMA_SQSIZE == 0 && RDMA_IOMAPSIZE == 3 && RDMA_ROUTE == 4"
+    source.write_text(
+        f"#define _GNU_SOURCE\n#include <{RSOCKETS_HEADER}>\n"
+        f'_Static_assert({numbers}, "numbers");\n' + "".join(f"{each};\n" for each in ours)
+    )
+
+    assert len(ours) == 27
+    subprocess.run([compiler(), "-Wall", "-Werror", "-fsyntax-only", str(source)], check=True)
+
+
 def test_the_c_header_has_every_struct_and_operation():
     text = layout.header()
 
@@ -139,18 +156,26 @@ def test_no_symbol_is_listed_twice_and_all_that_binaries_ask_for_are_there():
     assert {"ibv_get_device_list", "ibv_reg_mr_iova2", "verbs_register_driver_34"} <= {*listed}
 
 
-def test_the_library_exports_each_symbol_at_its_version(libraries):
+@pytest.mark.parametrize(
+    ("library", "tables"),
+    [
+        (VERBS, (symbols.HAVE, *symbols.UNSUPPORTED.values())),
+        (CM, (symbols.CM_HAVE, *symbols.CM_UNSUPPORTED.values())),
+    ],
+    ids=["verbs", "connection manager"],
+)
+def test_a_library_exports_each_symbol_at_its_version(libraries, library, tables):
     if shutil.which("nm") is None:
         pytest.skip("needs a package: binutils, of nm")
     words = ["nm", "-D", "--defined-only", "--with-symbol-versions"]
     out = subprocess.run(
-        [*words, str(libraries / VERBS)], capture_output=True, text=True, check=False
+        [*words, str(libraries / library)], capture_output=True, text=True, check=False
     )
     assert out.returncode == 0, out.stderr
     found = set(re.findall(r" T (\S+)@@(\S+)", out.stdout))
     wanted = {
         (name, version)
-        for table in (symbols.HAVE, *symbols.UNSUPPORTED.values())
+        for table in tables
         for version, names in table.items()
         for name in names.split()
     }

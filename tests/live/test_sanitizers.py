@@ -26,6 +26,8 @@ MANAGED = [  # connections
     ("rping -s -C 5", "rping -c -a 127.0.0.1 -C 5 -V"),  # ports are the machine's own
     ("ucmatose", "ucmatose -s 127.0.0.1"),
     ("udaddy", "udaddy -s 127.0.0.1"),
+    ("rstream -T b -C 5 -I 2 -S 40000", "rstream -s 127.0.0.1 -T b -C 5 -I 2 -S 40000"),
+    ("riostream -T a -C 5 -I 2", "riostream -s 127.0.0.1 -T a -C 5 -I 2"),
 ]
 
 pytestmark = pytest.mark.long

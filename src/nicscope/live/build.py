@@ -43,13 +43,13 @@ FILES = "files.so"  # preloaded too: the files that a kernel shows of a card
 PACE = "pace.so"  # preloaded too: clocks that show virtual time
 SOURCES = {
     VERBS: ("library.c", "data.c", "names.c"),
-    CM: ("connections.c",),
+    CM: ("connections.c", "rsockets.c", "rsocket_connections.c", "rsocket_bytes.c"),
     ENGINE: ("engine.c", "rings.c"),
     RECORDER: ("recorder.c",),
     FILES: ("files.c",),
     PACE: ("pace.c",),
 }
-HEADERS = ("abi.h", "live.h", "cm_abi.h", "engine.h")
+HEADERS = ("abi.h", "live.h", "cm_abi.h", "rsockets.h", "engine.h")
 PRIVATE = 0o700
 
 

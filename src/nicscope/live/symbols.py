@@ -134,17 +134,16 @@ CM_HAVE = {
         rdma_get_request rdma_get_src_port rdma_getaddrinfo rdma_join_multicast
         rdma_leave_multicast rdma_listen rdma_migrate_id
         rdma_reject rdma_resolve_addr rdma_resolve_route rdma_set_option
+        raccept rbind rclose rconnect rfcntl rgetpeername rgetsockname rgetsockopt riomap
+        riounmap riowrite rlisten rpoll rread rreadv rrecv rrecvfrom rrecvmsg rselect rsend
+        rsendmsg rsendto rsetsockopt rshutdown rsocket rwrite rwritev
     """,
     "RDMACM_1.1": "rdma_join_multicast_ex",
     "RDMACM_1.2": "rdma_establish rdma_init_qp_attr",
 }
 CM_UNSUPPORTED = {
     "FAILING": {
-        "RDMACM_1.0": """
-            raccept rbind rclose rconnect rdma_notify rfcntl rgetpeername rgetsockname rgetsockopt
-            riounmap riowrite rlisten rpoll rread rreadv rrecv rrecvfrom rrecvmsg rselect rsend
-            rsendmsg rsendto rsetsockopt rshutdown rsocket rwrite rwritev riomap
-        """,
+        "RDMACM_1.0": "rdma_notify",
         "RDMACM_1.3": "rdma_get_remote_ece rdma_reject_ece rdma_set_local_ece",
     },
 }

@@ -6,11 +6,12 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 from live_clients import Client
 
-from nicscope.live.build import ENGINE, BuildError, built, compiler
+from nicscope.live.build import CM, ENGINE, HERE, VERBS, BuildError, built, compiler
 from nicscope.live.device import Engine, LiveFabric
 from nicscope.live.machine import Machine
 
@@ -46,6 +47,28 @@ def machine(libraries, tmp_path):
     thread.join(60)
     made.close()
     assert failed == []
+
+
+@pytest.fixture
+def compiled(libraries, machine, tmp_path):
+    """Begins a C program that lies here, of that name, over the machine; its process."""
+
+    def begin(name, *how):
+        made, source = tmp_path / name, Path(__file__).with_name(f"{name}.c")
+        if not made.exists():
+            words = [compiler(), "-Wall", "-Wextra", "-Werror", f"-I{HERE}", f"-I{libraries}"]
+            words += [str(source), "-o", str(made), "-lpthread"]
+            subprocess.run([*words, str(libraries / CM), str(libraries / VERBS)], check=True)
+        environment = {"NICSCOPE_LIVE": str(machine.path), "LD_LIBRARY_PATH": str(libraries)}
+        return subprocess.Popen(
+            [str(made), *map(str, how)],
+            env=os.environ | environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    return begin
 
 
 @pytest.fixture

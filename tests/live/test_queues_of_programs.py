@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import time
-from pathlib import Path
+from functools import partial
 
 import pytest
 
 from nicscope.live import machine as machine_module
-from nicscope.live.build import HERE, VERBS, compiler
 
 ROUNDS = 12
 
 
 @pytest.fixture
-def program(libraries, machine, tmp_path):
-    """Begins ``queues.c`` over the machine; its process."""
-    made = tmp_path / "queues"
-    source = str(Path(__file__).with_name("queues.c"))
-    words = [compiler(), "-Wall", "-Werror", f"-I{HERE}", f"-I{libraries}", source, "-o", str(made)]
-    subprocess.run([*words, str(libraries / VERBS)], check=True)
-    environment = {**os.environ, "NICSCOPE_LIVE": str(machine.path)}
-    environment["LD_LIBRARY_PATH"] = str(libraries)
-
-    def begin(*how):
-        return subprocess.Popen(
-            [str(made), *map(str, how)],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    return begin
+def program(compiled):
+    return partial(compiled, "queues")
 
 
 @pytest.mark.parametrize("how", ["destroyed", "reset", "error"])

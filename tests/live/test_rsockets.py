@@ -3,65 +3,30 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import subprocess
-from pathlib import Path
+from functools import partial
 
 import pytest
 from live_clients import free_port, needs
 
-from nicscope.live.build import CM, VERBS, compiler
-
 
 @pytest.fixture
-def program(libraries, machine, tmp_path):
-    """Begins ``rsockets.c`` over the machine; its process."""
-    made = tmp_path / "rsockets"
-    source = str(Path(__file__).with_name("rsockets.c"))
-    words = [compiler(), "-Wall", "-Wextra", "-Werror", source, "-o", str(made), "-lpthread"]
-    subprocess.run([*words, str(libraries / CM), str(libraries / VERBS)], check=True)
-    environment = {**os.environ, "NICSCOPE_LIVE": str(machine.path)}
-    environment["LD_LIBRARY_PATH"] = str(libraries)
-
-    def begin(*how):
-        return subprocess.Popen(
-            [str(made), *map(str, how)],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    return begin
+def program(compiled):
+    return partial(compiled, "rsockets")
 
 
-def test_bytes_come_once_and_in_order_while_both_ends_send(program):
-    said, _ = program("both", 400_000).communicate(timeout=300)
-
-    assert said == ""
-
-
-def test_calls_answer_as_those_of_sockets_do(program):
-    said, _ = program("answers").communicate(timeout=300)
-
-    assert said == ""
-
-
-def test_what_was_sent_is_read_after_its_end_has_closed(program):
-    said, _ = program("behind", 12).communicate(timeout=300)
-
-    assert said == ""
-
-
-def test_who_reads_is_woken_when_another_thread_shuts_or_closes(program):
-    said, _ = program("shut").communicate(timeout=300)
-
-    assert said == ""
-
-
-def test_writes_into_a_mapped_region_come_before_what_is_sent_after_them(program):
-    said, _ = program("regions").communicate(timeout=300)
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param(("both", 400_000), id="bytes_come_once_and_in_order_while_both_ends_send"),
+        pytest.param(("answers",), id="calls_answer_as_those_of_sockets_do"),
+        pytest.param(("behind", 12), id="what_was_sent_is_read_after_its_end_has_closed"),
+        pytest.param(("shut",), id="who_reads_is_woken_when_another_thread_shuts_or_closes"),
+        pytest.param(("regions",), id="writes_into_a_region_come_before_what_is_sent_after_them"),
+    ],
+)
+def test_rsockets_do_as_sockets(program, how):
+    said, _ = program(*how).communicate(timeout=300)
 
     assert said == ""
 

@@ -220,18 +220,27 @@ def waits(libraries, tmp_path):
     record["khz"], record["now"] = KHZ, 5 * 10**9
     environment = {"LD_PRELOAD": str(libraries / PACE), "NICSCOPE_PACE": str(path)}
 
-    def run(*words):
+    def run(*words, step_ns=1):
         begun = time.monotonic_ns()
         with subprocess.Popen(
             [str(program), *words], env=environment, stdout=subprocess.PIPE, text=True
         ) as running:
             while running.poll() is None and time.monotonic_ns() < begun + 30 * 10**9:
-                record["now"] = 5 * 10**9 + (time.monotonic_ns() - begun) // 2
+                passed = (time.monotonic_ns() - begun) // 2
+                record["now"] = 5 * 10**9 + passed // step_ns * step_ns
                 time.sleep(0.001)
             running.kill()
             return running.stdout.read(), running.returncode
 
     return run
+
+
+@pytest.mark.parametrize("name", ["cond", "sleep"])
+def test_a_wait_goes_on_where_virtual_time_stands_just_before_its_end(waits, name):
+    said, status = waits(name, step_ns=66_500_000)  # 0.5 ms before it, for 0.13 s of real time
+
+    assert status == 0
+    assert 200 <= int(said.removesuffix(" ms\n")) < 2000
 
 
 @pytest.mark.parametrize("name", ["cond", "clock", "sem", "sleep", "timer"])

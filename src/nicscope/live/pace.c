@@ -261,8 +261,9 @@ EXPORT int sigprocmask(int how, const sigset_t *restrict set, sigset_t *restrict
 
 /* ---- Waits until a time: the kernel's is another than the one that the program knows ---- */
 
-/* Rounds in which virtual time may stand, as it does when its machine has ended. */
-enum { ROUNDS = 8, STANDS_NS = 1000 };
+/* Rounds in which virtual time may stand, as it does when its machine has ended, or has no processor:
+ * so each takes at least twice as long as the one before it. */
+enum { ROUNDS = 8, STANDS_NS = 1000, ROUND_NS = 1000000 };
 struct waited { uint64_t left; int rounds; };
 
 static uint64_t ns_of(const struct timespec *time)
@@ -277,9 +278,10 @@ static uint64_t left_until(const struct timespec *deadline)
 	return then > now ? then - now : 0;
 }
 
-static struct timespec real_time(const struct timespec *deadline)
+static struct timespec real_time(const struct timespec *deadline, const struct waited *waited)
 {
-	uint64_t real = left_until(deadline) + real_ns(ns_of(deadline) > epoch / 2 ? CLOCK_REALTIME : CLOCK_MONOTONIC);
+	uint64_t left = left_until(deadline), least = waited->rounds ? (uint64_t)ROUND_NS << waited->rounds : 0;
+	uint64_t real = real_ns(ns_of(deadline) > epoch / 2 ? CLOCK_REALTIME : CLOCK_MONOTONIC) + (left > least ? left : least);
 	return (struct timespec){(time_t)(real / NS_PER_S), (long)(real % NS_PER_S)};
 }
 
@@ -305,7 +307,7 @@ static int is_early(const struct timespec *deadline, struct waited *waited)
 		struct waited waited = {UINT64_MAX, 0};                                                \
 		for (;;) {                                                                             \
 			if (pace && deadline) {                                                        \
-				real = real_time(deadline);                                            \
+				real = real_time(deadline, &waited);                                   \
 				then = &real;                                                          \
 			}                                                                              \
 			int found = next(__VA_ARGS__);                                                 \
@@ -340,7 +342,7 @@ EXPORT int clock_nanosleep(clockid_t which, int flags, const struct timespec *th
 	int found, wrong = errno, is_moved = pace && flags & TIMER_ABSTIME && is_virtual(which);
 	struct waited waited = {UINT64_MAX, 0};
 	do {
-		struct timespec real = is_moved ? real_time(then) : *then;
+		struct timespec real = is_moved ? real_time(then, &waited) : *then;
 		found = sleep_until(which, flags, &real, rest);
 	} while (!found && is_moved && is_early(then, &waited));
 	errno = wrong;

@@ -271,27 +271,20 @@ EXPORT int rclose(int number)
 
 /* ---- Names and options ---- */
 
-EXPORT int rgetsockname(int number, struct sockaddr *to, socklen_t *bytes)
+static int name_of(int number, int is_peers, struct sockaddr *to, socklen_t *bytes)
 {
 	struct rsock *s = rs_enter(number);
 	if (!s)
 		return -1;
-	give_address(s, &s->id->route.addr.src_sin, to, bytes);
-	rs_leave(s, 1);
-	return 0;
-}
-
-EXPORT int rgetpeername(int number, struct sockaddr *to, socklen_t *bytes)
-{
-	struct rsock *s = rs_enter(number);
-	if (!s)
-		return -1;
-	int is_there = s->state >= ACCEPTED;
+	int is_there = !is_peers || s->state >= ACCEPTED;
 	if (is_there)
-		give_address(s, &s->id->route.addr.dst_sin, to, bytes);
+		give_address(s, is_peers ? &s->id->route.addr.dst_sin : &s->id->route.addr.src_sin, to, bytes);
 	rs_leave(s, 1);
 	return wrong(is_there ? 0 : ENOTCONN);
 }
+
+EXPORT int rgetsockname(int number, struct sockaddr *to, socklen_t *bytes) { return name_of(number, 0, to, bytes); }
+EXPORT int rgetpeername(int number, struct sockaddr *to, socklen_t *bytes) { return name_of(number, 1, to, bytes); }
 
 static int option_of(int level, int name)
 {

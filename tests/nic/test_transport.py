@@ -73,8 +73,9 @@ def happen(event, shift, link, model, window, most_retries):
         may = model.may_acknowledge(sequence)
         assert bool(transport.may_acknowledge(link, sequence)) == may
         if may:
-            transport.confirm(link, sequence)
-            model.confirm()
+            asks = shift % 2
+            transport.confirm(link, sequence, asks)
+            model.confirm(asks == 1)
     elif event == "refuse":
         assert bool(transport.refuse(link, wanted)) == model.refuse(wanted)
     elif event == "take_ack":
@@ -190,7 +191,7 @@ def test_a_peer_without_progress_is_dead_after_the_retries_and_one_with_progress
 def test_a_duplicate_is_acknowledged_again_and_a_gap_is_not():
     link = new_links(2)[0, 1]
     transport.check_sequence(link, 0)
-    transport.confirm(link, 0)
+    transport.confirm(link, 0, 1)
     assert transport.take_ack(link) == 1
 
     assert transport.check_sequence(link, 2) == GAP
@@ -206,10 +207,10 @@ def test_what_comes_behind_a_refused_packet_is_never_confirmed():
     assert transport.refuse(link, 1)  # while 0 is still on its way in
 
     assert transport.may_acknowledge(link, 0)
-    transport.confirm(link, 0)
+    transport.confirm(link, 0, 1)
     assert transport.check_sequence(link, 1) == WANTED  # it was sent again
     assert not transport.may_acknowledge(link, 2)
-    transport.confirm(link, 1)
+    transport.confirm(link, 1, 1)
     assert not transport.may_acknowledge(link, 2)  # the one from before
     assert transport.take_ack(link) == 2
 

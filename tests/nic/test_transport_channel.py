@@ -115,7 +115,7 @@ def finish(link, sequence, content, run, scratch):
     if not is_whole(content):
         refuse(link, sequence)
     elif may_acknowledge(link, sequence):
-        confirm(link, sequence)
+        confirm(link, sequence, 1)
         fill(scratch, run.delivered)
         for i in range(BYTES):
             if content[i] != scratch[i]:

@@ -124,6 +124,7 @@ class Packet(Message):
     space: int = 0
     holds: Held | None = None
     ack: int = 0
+    asks: bool = True  # for an acknowledgement
     rejects: frozenset[int] = frozenset()
     copied: bool = False  # by the network
     void: bool = False  # its sender has given up its receiver before it left

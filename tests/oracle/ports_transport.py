@@ -109,6 +109,8 @@ class Reliable(InCells):
             return
         stream = self.stream(node, packet.to)
         packet.number = stream.number_next()
+        own = packet.operation in (PROBE, CUT)  # parts of no message
+        packet.asks = own or packet.last or (packet.number + 1) % self.world.ack_every == 0
         stream.note_sent()
         stream.packets[packet.number] = packet
         if packet.holds is not None:
@@ -258,7 +260,7 @@ class Reliable(InCells):
         packet = half.message
         stream = self.stream(node, packet.by)
         if half.verdict in (WANTED, REJECTED) and stream.may_acknowledge(packet.number):
-            stream.confirm()
+            stream.confirm(packet.asks or half.verdict == REJECTED)
             self.confirmed(node, packet)
             if half.verdict == REJECTED:
                 stream.rejects.add(packet.number)

@@ -98,6 +98,7 @@ class World:
     time_out: int = 10**6  # ps
     most_retries: int = 12
     ack_delay: int = 100  # ps
+    ack_every: int = 1
     seed: int = 0
     loss: float = 0.0
     duplication: float = 0.0
@@ -310,6 +311,7 @@ def worlds(
         reordering=draw(st.sampled_from(others)),
         corruption=draw(st.sampled_from(others)),
         ack_delay=draw(st.sampled_from((0, 100, 1000, 5000))),
+        ack_every=draw(st.sampled_from((1, 2, 3, 8))),
         ring=ring,
         ready=draw(st.integers(1, 8)),
         events=draw(st.sampled_from((1, 1, 2) if tight else (1, 2, 3, 256))),

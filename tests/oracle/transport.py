@@ -127,10 +127,10 @@ class Link:
         first = self.accepted[:1] == [self.place(sequence, self.confirmed)]
         return first and not self.dead
 
-    def confirm(self):
+    def confirm(self, asks=True):
         self.accepted.pop(0)
         self.confirmed += 1
-        self.due = True
+        self.due |= asks
 
     def refuse(self, sequence):
         if not self.is_accepted(sequence):

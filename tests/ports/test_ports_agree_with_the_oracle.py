@@ -56,6 +56,7 @@ def cluster_of(drawn: World) -> Any:
             time_out_ps=drawn.time_out,
             most_retries=drawn.most_retries,
             ack_delay_ps=drawn.ack_delay,
+            ack_every=drawn.ack_every,
             by_connection=bool(drawn.connections),
         ),
         faults=Faults(

@@ -79,6 +79,7 @@ def transport(chance, *, reliable=True):
         time_out_ps=chance.one_of(1, 3, 9) * PS_PER_MS,
         most_retries=chance.one_of(12, 40),
         ack_delay_ps=chance.one_of(0, 20_000_000),
+        ack_every=chance.one_of(1, 4),
     )
 
 

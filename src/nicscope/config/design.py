@@ -53,6 +53,8 @@ class Transport(msgspec.Struct, frozen=True, kw_only=True):
     time_out_ps: int = 1_000_000_000
     most_retries: int = 12
     ack_delay_ps: int = 20_000_000
+    # Of so many packets in a row one asks for an acknowledgement; so does the last of a message.
+    ack_every: int = 1
     # Numbered, acknowledged and retransmitted by: two nodes together, or each connection by itself.
     by_connection: bool = False
     # When retries have been to no avail, routes that are alive are looked for by probes (UTLB 4.1).

@@ -199,10 +199,13 @@ def is_acknowledged(link, sequence):
 
 
 @step
-def confirm(link, sequence):
-    """Have ``sequence`` acknowledged; ``may_acknowledge`` said that it may be."""
+def confirm(link, sequence, asks):
+    """Confirm ``sequence``; ``asks``: 1 if the peer waits for the acknowledgement.
+
+    ``may_acknowledge`` said that it may be.
+    """
     link.confirmed = (sequence + 1) & LAST
-    link.ack_due = 1
+    link.ack_due |= asks
 
 
 @step

@@ -12,7 +12,7 @@ from test_device_datagrams import CAPS, give, sharing
 
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.interfaces.verbs_device import calls, roce
-from nicscope.interfaces.verbs_device.calls import QpState, UdTarget
+from nicscope.interfaces.verbs_device.calls import Caps, QpState, UdTarget
 from nicscope.interfaces.verbs_device.capture import Capture
 from nicscope.interfaces.verbs_device.fabric import addresses
 from oracle.roce_frames import blocks, captured, invariant
@@ -119,7 +119,26 @@ def test_a_long_write_is_numbered_packets_of_which_the_first_names_the_place(kin
         region.rkey,
         len(data),
     ]
-    assert {each["asks"] for each in found} == {int(kind == calls.RC)}
+    assert [each["asks"] for each in found] == [0, 0, int(kind == calls.RC)]
+
+
+def test_of_requests_without_a_completion_each_16th_asks_for_an_acknowledgement():
+    made = Captured(connect=False)
+    caps = Caps(64, 64, 4, 4, 64)
+    made.world.pairs = [made.world.pair(i, caps, calls.RC, signals=False) for i in range(2)]
+    made.world.connect(dgid=V4)
+    for wr_id in range(40):
+        made.world.to_other(wr_id, calls.WR_WRITE, flags=0)
+    made.world.to_other(40, calls.WR_WRITE)
+    assert made.world.statuses(0) == [(40, calls.SUCCESS)]
+    frames = made.frames()
+    found = [each for each in frames if each["opcode"] == "RC RDMA WRITE Only"]
+    acknowledged = numbers([each for each in frames if each["opcode"] == "RC Acknowledge"])
+    asked = numbers([each for each in found if each["asks"] == 1])
+    assert numbers(found) == [*range(100, 141)]
+    assert {111, 127, 140} <= {*asked}
+    assert len(asked) < len(found) // 2
+    assert acknowledged == asked
 
 
 def test_a_read_asks_for_bytes_and_its_answer_has_them():

@@ -380,6 +380,7 @@ HEAD = np.dtype(
         ("total", "i8"),  # bytes of the message
         ("message", "i8"),
         ("last", "i8"),  # of its message; of a verdict: its sender knows that of the other end
+        ("asks", "i8"),  # 1: its sender waits for the acknowledgement (InfiniBand's bit AckReq)
         ("options", "i8"),
         ("into", "i8"),  # of a fetch: where in a page its answer begins
         ("route", "i8"),  # how often its sender has changed the way to this node

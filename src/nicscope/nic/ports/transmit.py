@@ -389,12 +389,19 @@ def next_packet(nics, n, p):
     moves_all = length == 0 or port.done == port.total
     _count_out(nics, n, p, length, moves_all)
     head.last = 1 if moves_all else 0
+    head.asks = 1 if moves_all and _awaits_end(port) else 0
     if streams.is_reliable(ports, streams.stream_to(ports, n, d)):
         window.send_numbered(nics, n, d, packet, head, ports.carried[n, p])
     else:
         window.send_once(nics, n, d, packet, head, ports.carried[n, p])
     if moves_all:
         calls.end_descriptor(nics, n, p, layout.DONE)
+
+
+@step
+def _awaits_end(port):
+    """Whether the end of the current message is awaited: by its program, or by an idle queue."""
+    return port.options & layout.UNSIGNALLED == 0 or port.taken == port.posted
 
 
 @step

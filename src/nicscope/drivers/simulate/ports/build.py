@@ -328,6 +328,7 @@ def _give_rules(ports: Ports, setup: Setup) -> None:
     rules["maps"] = setup.transport.remaps
     rules["probe_time_out"] = setup.transport.probe_time_out_ps
     rules["ack_delay"] = setup.transport.ack_delay_ps
+    rules["ack_every"] = setup.transport.ack_every
     rules["page_bits"] = page_size.bit_length() - 1
     rules["space_bytes"] = 2**62 if setup.numberings else setup.host.pages_per_space * page_size
     rules["region_mtu"] = setup.design.mtu or 0

@@ -36,6 +36,7 @@ RULES = np.dtype(
         ("time_out", "i8"),  # ps
         ("most_retries", "i8"),
         ("ack_delay", "i8"),  # ps
+        ("ack_every", "i8"),  # numbered packets, of which one asks for an acknowledgement at least
         ("page_bits", "i8"),
         ("space_bytes", "i8"),  # of a process's address space
         ("longest", "i8"),  # pages of a segment

@@ -183,8 +183,8 @@ PAIRS = 1024 + 64  # shared queues of receives are of the same kind
 WAYS = 2  # of datagrams: from the node to itself, of which each end has a tag
 # Assumed: what a queue pair does not say of its own.  An acknowledgement is not held back for a
 # packet to go with: a responder answers a request that asks for it (InfiniBand's bit AckReq).  Of
-# a long message, or of many silent ones, each 16th packet asks, a quarter of the window; Linux has a
-# ConnectX ask with each 256th (mlx5, ``log_ack_req_freq`` = 8), whose window is larger.
+# a long message, or of many silent ones, each 16th packet asks, a quarter of the window; Linux has
+# a ConnectX ask with each 256th (mlx5, ``log_ack_req_freq`` = 8), whose window is larger.
 TRANSPORT = Transport(
     window=64, time_out_ps=500_000_000, most_retries=7, ack_delay_ps=0, ack_every=16, remaps=False
 )

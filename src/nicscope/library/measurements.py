@@ -239,6 +239,9 @@ Sizes = Annotated[
         "64..65536; 8 for atomic.",
     ),
 ]
+Bursts = Annotated[
+    bool, Option("", "Move messages in bursts of packets, as 'verbs exec' does; RDMA NICs alone.")
+]
 Inline = Annotated[
     Bytes,
     Option("BYTES", "Largest message that is sent inline, with its request.", read=byte_count),
@@ -288,6 +291,7 @@ def verbs_bandwidth(
     ] = 16,
     inline: Inline = 0,
     delay: Delay = None,
+    bursts: Bursts = False,
     qp_timeout: QpTimeout = 14,
     retry_count: RetryCount = 7,
     design: Designs = None,
@@ -305,6 +309,7 @@ def verbs_bandwidth(
         depth=tx_depth,
         inline=inline,
         delay=delay,
+        bursts=bursts,
         timeout=qp_timeout,
         retry_count=retry_count,
         designs=design or [None],
@@ -337,6 +342,7 @@ def verbs_latency(
     iters: Annotated[int, Option("N", "Messages, sent one after another.", least=2)] = 100,
     inline: Inline = 0,
     delay: Delay = None,
+    bursts: Bursts = False,
     qp_timeout: QpTimeout = 14,
     retry_count: RetryCount = 7,
     design: Designs = None,
@@ -352,6 +358,7 @@ def verbs_latency(
         iterations=iters,
         inline=inline,
         delay=delay,
+        bursts=bursts,
         timeout=qp_timeout,
         retry_count=retry_count,
         designs=design or [None],

@@ -44,6 +44,7 @@ ENDPOINT = np.dtype(
         ("eager", "i8"),
         ("minpulse_send", "i8"),  # bytes
         ("minpulse_receive", "i8"),
+        ("burst_pulse", "i8"),  # bytes, the same of longer payloads, which are bursts; 0: no others
         ("send_buffers", "i8"),
         ("receive_buffers", "i8"),
         ("send_ring", "i8"),  # entries
@@ -200,7 +201,8 @@ def can_send(endpoint, sends, engines):
     ended = deposited == payload
     if endpoint.control_sent == 0:
         return ended or endpoint.policy != STORE_AND_FORWARD
-    return _is_enough(endpoint, endpoint.minpulse_send, deposited, endpoint.sunk, ended)
+    pulse = pulse_of(endpoint, endpoint.minpulse_send, payload)
+    return _is_enough(endpoint, pulse, deposited, endpoint.sunk, ended)
 
 
 @step
@@ -214,7 +216,14 @@ def can_drain(endpoint, arrivals, engines):
     open_ = endpoint.open == 1 and endpoint.drained == endpoint.accepted - 1
     deposited = engines.accepted_bytes if open_ else packet.payload
     ended = deposited == packet.payload
-    return _is_enough(endpoint, endpoint.minpulse_receive, deposited, endpoint.drain_sunk, ended)
+    pulse = pulse_of(endpoint, endpoint.minpulse_receive, packet.payload)
+    return _is_enough(endpoint, pulse, deposited, endpoint.drain_sunk, ended)
+
+
+@step
+def pulse_of(endpoint, minpulse, payload):
+    """Bytes of ``payload`` that must wait before cut-through goes on: of a burst more."""
+    return max(minpulse, endpoint.burst_pulse) if payload > endpoint.burst_pulse else minpulse
 
 
 @step

@@ -401,7 +401,8 @@ def _headed(found: Measured, what: str) -> Iterator[Printed]:
     pairs = "1 queue pair" if found.queue_pairs == 1 else f"{found.queue_pairs:,} queue pairs"
     inline = f", inline up to {byte_size(found.inline_bytes)}" if found.inline_bytes else ""
     delay = f", {found.delay} each way" if found.has_delay else ""
-    yield heading(f"RC {found.operation} {what}: {pairs}{inline}{delay}")
+    bursts = ", in bursts" if found.bursts else ""
+    yield heading(f"RC {found.operation} {what}: {pairs}{inline}{delay}{bursts}")
     yield ""
 
 

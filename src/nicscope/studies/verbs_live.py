@@ -310,9 +310,10 @@ def _run(
         path.unlink(missing_ok=True)
         faults = Faults(seed=wanted.seed, **wanted.faults)
         [design] = wanted.designs
-        fabric = LiveFabric(
-            Engine(libraries / ENGINE), design or DESIGN, wanted.platform, faults=faults
-        )
+        # Where nobody is shown single packets, nor what each of them takes.
+        bursts = capture is None and not paced and not any(wanted.faults.values())
+        engine = Engine(libraries / ENGINE)
+        fabric = LiveFabric(engine, design or DESIGN, wanted.platform, faults=faults, bursts=bursts)
         clock.unlink(missing_ok=True)
         machine = Machine(fabric, path, _new_pace(clock) if paced else None)
         if capture is not None:

@@ -226,6 +226,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     depth: int = 1  # requests of a queue pair that may be outstanding
     inline: int = 0  # messages of up to so many bytes go with the request
     delay: str = NO_DELAY  # of a packet between the two nodes
+    bursts: bool = False  # several packets of a message move as one
     timeout: int = TIMEOUT  # 4.096 us times 2 to this power without an acknowledgement; 0: for ever
     retry_count: int = RETRY_COUNT  # how often unacknowledged packets are retransmitted
     designs: Sequence[Any] = (None,)  # names, files or designs; None: the device's own
@@ -242,6 +243,7 @@ def ask(
     depth: int = 1,
     inline: int = 0,
     delay: str | None = None,
+    bursts: bool = False,
     timeout: int = TIMEOUT,
     retry_count: int = RETRY_COUNT,
     designs: Sequence[Any] = (None,),
@@ -277,6 +279,7 @@ def ask(
         depth=depth,
         inline=inline,
         delay=NO_DELAY if delay is None else delay,
+        bursts=bursts,
         timeout=timeout,
         retry_count=retry_count,
         designs=designs,
@@ -510,6 +513,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     depth: int
     inline_bytes: int
     delay: str = NO_DELAY  # of a packet between the nodes
+    bursts: bool = False  # messages move in bursts of packets
     qp_timeout: int = TIMEOUT
     retry_count: int = RETRY_COUNT
     nodes: int
@@ -584,6 +588,7 @@ def _measured(
         "depth": min(question.depth, question.iterations),
         "inline_bytes": question.inline,
         "delay": question.delay,
+        "bursts": question.bursts,
         "qp_timeout": question.timeout,
         "retry_count": question.retry_count,
         "nodes": NODES,
@@ -611,6 +616,7 @@ def _fabric(question: Question, design: Any, keep_log: int) -> Fabric:
         faults=Faults(seed=question.seed),
         nodes=NODES,
         delay=question.delay,
+        bursts=question.bursts,
         one_program=True,
         keep_log=keep_log,
     )

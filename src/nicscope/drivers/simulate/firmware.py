@@ -68,6 +68,7 @@ from nicscope.nic.delivery import (
     enough,
     next_task,
     place_in,
+    pulse_of,
     settle,
 )
 from nicscope.nic.ports.arrivals import acknowledges_on_nic
@@ -222,7 +223,8 @@ def wait_for_bytes_to_send(machine, n):
     when = NEVER
     if node.link == LINK_IDLE and endpoint.sent == node.fetching and endpoint.holds_sent == 0:
         total = machine.pci_flows[n].total
-        wanted = enough(endpoint, endpoint.minpulse_send, endpoint.sunk, total)
+        pulse = pulse_of(endpoint, endpoint.minpulse_send, total)
+        wanted = enough(endpoint, pulse, endpoint.sunk, total)
         if crosses_bus(machine, n):
             when = fetched_at(machine, n, wanted)
         else:
@@ -248,7 +250,8 @@ def wait_for_bytes_to_drain(machine, n):
     ):
         flow = machine.link_flows[node.source]
         payload = accepted_last(machine, n).payload
-        wanted = enough(endpoint, endpoint.minpulse_receive, endpoint.drain_sunk, payload)
+        pulse = pulse_of(endpoint, endpoint.minpulse_receive, payload)
+        wanted = enough(endpoint, pulse, endpoint.drain_sunk, payload)
         if wanted <= endpoint.arrived + flow.total:
             when = time_of(flow, wanted - endpoint.arrived)
     put(machine.agenda, n * KINDS + RECEIVE_READY, when)

@@ -145,16 +145,22 @@ def header_bytes(machine, s):
 def _frame(machine, s, control):
     """Bytes of padding and trailer that follow a transfer of ``s``, whose cells are counted.
 
-    None but behind the last bytes of what is sent as one.
+    None but behind the last bytes of what is sent as one.  Of a burst: what the headers of its
+    packets, and their ways through switches, take, but for the first.
     """
     costs = machine.costs[s]
-    if costs.cell_bytes == 0:
+    is_burst = has_ports(machine.ports) and machine.ports.rules[0].burst > 0
+    if costs.cell_bytes == 0 and not is_burst:
         return np.int64(0)
     endpoint = machine.endpoints[s]
     packet = sending(machine, s)
     last = packet.payload if control == 0 else np.int64(0)
     if endpoint.sunk != last or (control == 1 and packet.payload > 0):
         return np.int64(0)
+    if is_burst:
+        head = machine.ports.send_heads[s, place_sending(machine, s)]
+        way = machine.paths.routes.hops[machine.paths.path[s]] * costs.switch_hop
+        return (head.packets - 1) * (endpoint.control_bytes + way // costs.link_per_byte)
     data = np.int64(endpoint.control_bytes + packet.payload)
     if has_ports(machine.ports):
         head = machine.ports.send_heads[s, place_sending(machine, s)]

@@ -38,6 +38,7 @@ from nicscope.kernel.decorators import step
 from nicscope.nic.delivery import place_in, settle
 from nicscope.nic.ports.calls import load_from_program, store_to_program
 from nicscope.nic.ports.descriptor import put_atomic_result
+from nicscope.nic.ports.streams import packets_of
 
 
 @step
@@ -47,11 +48,11 @@ def pci_rate(machine, n):
     costs = machine.costs[n]
     if node.pci == PCI_READS or node.pci == PCI_TABLE:
         if contends(node):
-            return costs.pci_read_contended_per_byte
-        return costs.pci_read_per_byte
+            return node.pci_starts + costs.pci_read_contended_per_byte
+        return node.pci_starts + costs.pci_read_per_byte
     if contends(node):
-        return costs.pci_write_contended_per_byte
-    return costs.pci_write_per_byte
+        return node.pci_starts + costs.pci_write_contended_per_byte
+    return node.pci_starts + costs.pci_write_per_byte
 
 
 @step
@@ -67,12 +68,32 @@ def begin_pci(machine, n, now, direction, byte_count):
             check_transfer(machine, n)
         return
     start = costs.pci_read_start if direction == PCI_READS else costs.pci_write_start
+    node.pci_starts = (_packets_of(machine, n, byte_count) - 1) * start // byte_count
     flow = machine.pci_flows[n]
     begin(flow, bus_time(node, now), start, byte_count, pci_rate(machine, n))
     flow.begun = now
     if has_ports(machine.ports):
         check_transfer(machine, n)
     put(machine.agenda, n * KINDS + PCI, when_bus_time(node, end_of(flow)))
+
+
+@step
+def _packets_of(machine, n, byte_count):
+    """How many packets the transfer that begins moves, each of which would have a start: a burst's.
+
+    Of a transfer to the host they have been counted as taken.
+    """
+    if not has_ports(machine.ports) or machine.ports.rules[0].burst == 0:
+        return np.int64(1)
+    node = machine.nodes[n]
+    endpoint = machine.endpoints[n]
+    if node.pci == PCI_READS:
+        return machine.ports.send_heads[n, place_in(node.fetching, endpoint.send_ring)].packets
+    head = machine.ports.arrival_heads[n, place_in(endpoint.drained, endpoint.receive_ring)]
+    if head.packets == 1:
+        return head.packets
+    begin = head.offset + endpoint.drain_sunk - byte_count
+    return packets_of(machine, n, head.peer, head, begin, byte_count)
 
 
 @step
@@ -83,6 +104,7 @@ def end_pci(machine, n, now):
     flow = machine.pci_flows[n]
     put(machine.agenda, n * KINDS + PCI, NEVER)
     node.pci_busy += now - flow.begun
+    node.pci_starts = 0
     if node.pci == PCI_TABLE:
         node.pci = PCI_IDLE
         log_transfer(machine, TABLE, n, -1, -1, 0, flow.begun, now, 0)

@@ -83,6 +83,7 @@ NODE = np.dtype(
         ("cpu", "i8"),
         ("cpu_since", "i8"),
         ("interrupted", "i8"),  # 1: that is over but for interrupts that came meanwhile
+        ("pci_starts", "i8"),  # ps per byte of a burst's transfer: the starts of its packets
         ("pci", "i8"),
         ("fetching", "i8"),  # the packet that hostTx is moving, or -1
         ("link", "i8"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
 
 import msgspec
 
-from nicscope.config.design import Delivery, Design, Transport
+from nicscope.config.design import Delivery, Design, Scheme, Transport
 from nicscope.drivers.simulate.observe import Engine, RunLog
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
 from nicscope.drivers.simulate.ports.connections import DatagramStreams, Retired
@@ -211,17 +211,20 @@ class Fabric(PortCluster[Process]):
         topology: Topology | None = None,
         delay: str | None = None,
         pairs: int = PAIRS,
+        bursts: bool = False,
         one_program: bool = False,
         keep_log: int = 0,
         **settings: Unpack[DesignSettings],
     ) -> None:
         """``pairs``: queue pairs of a node, at most; else as a ``PortCluster`` is given it.
 
+        ``bursts``: up to ``BURST_PAGES`` of a message move as one packet, which takes the bus and
+        the link as long as those that it stands for; of RDMA NICs alone, whose hits take no time.
         ``one_program``: it uses the devices of all nodes, where else each node has one of its own.
         """
         size = SIZE if size is None else size
         nodes = nodes if topology is None else topology.nodes
-        self.pairs, self._one_program = pairs, one_program
+        self.pairs, self._one_program, self._bursts = pairs, one_program, bursts
         size = msgspec.structs.replace(size, channels=OWN_PORTS + pairs + WAYS + nodes - 1)
         super().__init__(
             design,
@@ -251,6 +254,8 @@ class Fabric(PortCluster[Process]):
             self._begun = self._simulation(hosts, [1] * len(hosts))
             ports = self._begun.machine.ports
             ports.rules["key_bits"] = KEY_BITS
+            ports.rules["burst"] = self._burst_bytes
+            self._begun.machine.endpoints["burst_pulse"] = self._burst_bytes // 8
             self.ways = DatagramStreams(ports)
             self.retired = Retired(ports)
             if len(hosts) > 1 and not self._one_program:
@@ -260,6 +265,16 @@ class Fabric(PortCluster[Process]):
     _begun: Simulation | None = None
     retired: Retired  # streams of pairs that have left
     turns: ThreadScheduler | None = None  # of the programs, where there are several
+
+    @property
+    def _burst_bytes(self) -> int:
+        has_bursts = self._bursts and self.design.scheme is Scheme.RNIC
+        return layout.BURST_PAGES * self.page_size if has_bursts else 0
+
+    @property
+    def _wide_delivery(self) -> Delivery:
+        wide = super()._wide_delivery
+        return msgspec.structs.replace(wide, max_payload=max(wide.max_payload, self._burst_bytes))
 
     def source(self) -> VerbsRun:
         """The source of the run's reports and timelines."""

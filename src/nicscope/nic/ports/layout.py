@@ -40,6 +40,8 @@ FETCH_ADD = 11
 BIND = 12  # binds a memory window to a part of a region
 UNBIND = 13  # invalidates the window
 
+BURST_PAGES = 16  # of a message that moves as one packet
+
 # Flags of a descriptor.
 NOTIFY = 1  # the receiver is told of the end of a remote store
 INLINE = 2  # the data is in the descriptor
@@ -380,9 +382,11 @@ HEAD = np.dtype(
         ("total", "i8"),  # bytes of the message
         ("message", "i8"),
         ("last", "i8"),  # of its message; of a verdict: its sender knows that of the other end
+        ("packets", "i8"),  # that it stands for, if it is a burst; else 1
         ("asks", "i8"),  # 1: its sender waits for the acknowledgement (InfiniBand's bit AckReq)
         ("options", "i8"),
-        ("into", "i8"),  # of a fetch: where in a page its answer begins
+        # Where in a page begins: of a fetch its answer; of a burst its message, at its sender.
+        ("into", "i8"),
         ("route", "i8"),  # how often its sender has changed the way to this node
         ("back", "i8"),  # the path by which answers go since then
         ("copied", "i8"),  # 1: made by the network

@@ -16,7 +16,13 @@ from nicscope.nic.ports.free_queue import (
 )
 from nicscope.nic.ports.regions import OWN_STORE, lookup_region, packets_in, permits
 from nicscope.nic.ports.remote_memory import is_access_denied, place_answer, place_store
-from nicscope.nic.ports.streams import grh_bytes_of, is_of_work, is_reliable, stream_to
+from nicscope.nic.ports.streams import (
+    grh_bytes_of,
+    is_of_work,
+    is_reliable,
+    packets_of,
+    stream_to,
+)
 from nicscope.nic.ports.traffic import (
     INCOMPLETE,
     NO_BUFFER,
@@ -236,7 +242,8 @@ def _place_payload(nics, d, slot, p, pieces, many):
     payload = nics.arrivals[d, slot].payload
     head.runs = max(head.runs, 0)
     head.space = nics.ports.table[d, p].space
-    by_key = nics.ports.table[d, p].takes == layout.WORK_QUEUE
+    # Of a remote write the key of its peer has been looked up.
+    by_key = nics.ports.table[d, p].takes == layout.WORK_QUEUE and head.kind != layout.WRITE
     laid = placed_bytes(nics, d, slot)
     while laid < payload:
         begin = grh_bytes_of(head) + head.offset + laid
@@ -300,6 +307,14 @@ def record_segment(nics, d, slot, p, frame):
     run.generation = lookup.generation_of(nics, d, frame)
     run.key = lookup.NO_KEY
     ports.owners[d, key] = p
+    if head.packets > 1:
+        begin = head.offset + placed_bytes(nics, d, slot)
+        for _ in range(1, packets_of(nics, d, head.peer, head, begin, run.count)):
+            calls.ask_page(nics, d, p, head.space, head.page, 1)  # each packet does
+        before = ports.work.runs[d, slot, max(head.runs - 1, 0)]
+        if head.runs > 0 and before.address + before.count == run.address:
+            before.count += run.count  # one transfer moves both
+            return
     if lookup.holds_entries(nics):
         # Two pages of one payload may want the same entry: the frame is kept, and no entry.
         calls.add_frame_pin(nics, d, frame)

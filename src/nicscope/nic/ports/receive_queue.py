@@ -339,7 +339,11 @@ def continue_placement(nics, d, frame):
     if head.kind == layout.REPLY:
         record_segment(nics, d, slot, np.int64(head.name), frame)
         return calls.place_scattered_answer(nics, d)
-    if head.kind == layout.WRITE:  # what is addressed by key has one place
+    if head.kind == layout.WRITE and streams.is_of_work(nics, d, head):
+        p = np.int64(nics.ports.channels[d, head.name].port)
+        record_segment(nics, d, slot, p, frame)
+        return scatter_payload(nics, d, slot, p, nics.ports.work.redirected[d, slot], 1)
+    if head.kind == layout.WRITE:
         record_segment(nics, d, slot, np.int64(nics.ports.shared.exports[d, head.name].port), frame)
         return calls.place_redirected(nics, d)
     record_segment(nics, d, slot, np.int64(streams.destination_port_of(nics.ports, d, head)), frame)

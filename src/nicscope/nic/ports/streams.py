@@ -186,6 +186,37 @@ def stream_to(ports, n, d):
 
 
 @step
+def packets_of(nics, n, d, head, begin, count):
+    """How many packets would carry ``count`` bytes from byte ``begin`` of the message of ``head``.
+
+    They end at the connection's unit, and at pages' ends: at its sender, and where a remote write
+    goes.  ``d``: its stream at ``n``.
+    """
+    ports = nics.ports
+    p = stream_to(ports, n, d).port
+    packets = np.int64(1)
+    if p == layout.OWN_PORT:
+        return packets  # a datagram
+    unit = max(np.int64(1), ports.channels[n, ports.table[n, p].channel].unit)
+    end = begin + count
+    begin = _end_of_packet(ports, head, unit, begin)
+    while begin < end:
+        packets += 1
+        begin = _end_of_packet(ports, head, unit, begin)
+    return packets
+
+
+@step
+def _end_of_packet(ports, head, unit, begin):
+    page = np.int64(1) << ports.rules[0].page_bits
+    count = min(unit - begin % unit, page - ((head.into + begin) & (page - 1)))
+    if head.kind == layout.WRITE:
+        there = head.remote - head.offset + begin
+        count = min(count, page - (there & (page - 1)))
+    return begin + count
+
+
+@step
 def is_reliable(ports, stream):
     """Whether packets of ``stream`` are retransmitted until they are acknowledged.
 

@@ -374,6 +374,8 @@ def next_packet(nics, n, p):
             (1 << ports.rules[0].page_bits) - 1
         )
         packet.address = (port.frame << ports.rules[0].page_bits) + offset
+        if ports.rules[0].burst > 0:
+            head.into = (offset - port.done) & ((1 << ports.rules[0].page_bits) - 1)
         head.key = port.key
         head.space = space_of(nics, n, p)
         head.frame = port.frame
@@ -385,6 +387,8 @@ def next_packet(nics, n, p):
     packet.payload = length
     descriptor.perform_atomic(nics, n, p, packet, head)
     head.offset += port.done
+    if length > 0 and ports.rules[0].burst > 0:
+        head.packets = streams.packets_of(nics, n, d, head, np.int64(port.done), length)
     port.done += length
     moves_all = length == 0 or port.done == port.total
     _count_out(nics, n, p, length, moves_all)
@@ -508,9 +512,11 @@ def _expect_answer(nics, n, p, head):
 
 @step
 def _next_payload_bytes(nics, n, p):
-    """Payload bytes of the next packet, which crosses no page boundary on either side."""
+    """Payload bytes of the next packet, which crosses no page boundary, or those of a burst."""
     ports = nics.ports
     port = ports.table[n, p]
+    if ports.rules[0].burst > 0 and port.datagrams == 0:
+        return _burst_bytes(nics, n, p)
     page = np.int64(1) << ports.rules[0].page_bits
     segment = ports.current[n, p, port.segment]
     address = segment.address + port.segment_done
@@ -527,6 +533,30 @@ def _next_payload_bytes(nics, n, p):
     if port.operation != layout.REPLY:
         there += ports.shared.imports[n, port.name].start
     return min(length, page - (there & (page - 1)))
+
+
+@step
+def _burst_bytes(nics, n, p):
+    """Payload bytes of the next burst: of pages that lie one behind the other in memory.
+
+    A page that is elsewhere, or has to be brought, is the first of another burst.
+    """
+    ports = nics.ports
+    port = ports.table[n, p]
+    page = np.int64(1) << ports.rules[0].page_bits
+    segment = ports.current[n, p, port.segment]
+    begin = segment.address + port.segment_done
+    at = begin - (begin & (page - 1)) + page
+    end = min(begin + segment.length - port.segment_done, at - page + ports.rules[0].burst)
+    frame = np.int64(port.frame)
+    while at < end:
+        frame += 1
+        number = lookup.page_at(nics, at)
+        if calls.ask_page(nics, n, p, space_of(nics, n, p), number, np.int64(0)) != frame:
+            port.missed = number  # it has been counted
+            return at - begin
+        at += page
+    return end - begin
 
 
 @step

@@ -137,6 +137,7 @@ def clear(packet, head):
     head.total = 0
     head.message = 0
     head.last = 0
+    head.packets = 1
     head.asks = 1
     head.options = 0
     head.into = 0

@@ -126,8 +126,8 @@ def work_shapes(extent: Any) -> Shapes:
         "regions": ((n, extent.regions), REGION),
         "queues": ((n, extent.queues), QUEUE),
         "entries": ((n, extent.queues, extent.entries), ENTRY),
-        # A payload is at most a page: each of its pieces may lie over the end of one.
-        "runs": ((n, scattered, 2 * (segments if has else 1)), RUN),
+        # Each piece of a payload may lie over the end of a page, and of a burst over several.
+        "runs": ((n, scattered, 2 * segments + layout.BURST_PAGES if has else 2), RUN),
         "redirected": ((n, scattered, 1), layout.SEGMENT),
         "fetched": ((n, p, has * extent.ring, segments), layout.SEGMENT),
         "tokens": ((n, p, has * extent.ring), np.dtype(np.int64)),

@@ -281,6 +281,11 @@ def place_by_key(nics, d):
         return False
     space = np.int64(nics.ports.table[d, p].space)
     address = head.remote + regions.shift_of(nics, d, head.remote_key)
+    if head.packets > 1:
+        whole = nics.ports.work.redirected[d, slot]
+        whole[0].address = address - head.offset
+        whole[0].length = head.total
+        return scatter_payload(nics, d, slot, p, whole, 1)
     waits = translate_arrival(nics, d, packet, head, space, address)
     if not waits and head.status != arrivals.TAKEN:
         head.status = arrivals.TAKEN

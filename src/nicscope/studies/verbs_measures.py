@@ -271,6 +271,8 @@ def ask(
             raise StudyError(f"{option} must be from {least} to {most:,}, got {value:,}")
     if inline and operation in WITHOUT_INLINE:
         raise StudyError(f"--inline: nothing of an operation {operation!r} goes with its request")
+    if bursts and delay is not None:
+        raise StudyError("--bursts: windows count bursts, which over a --delay matters: leave one out")
     return Question(
         operation=operation,
         sizes=chosen,

@@ -7,9 +7,12 @@ from device_world import PAGE, World
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nicscope.errors import StudyError
 from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.calls import Caps, Piece, Receive, Send
 from nicscope.nic.ports.layout import BURST_PAGES
+from nicscope.studies.verbs_measures import all_latencies, ask, bandwidths
+from refusals import refused
 from suite import share
 
 PAGES = 36
@@ -118,3 +121,28 @@ def test_other_nics_have_no_bursts(design):
         sides.carry(calls.WR_WRITE, [(0, 6 * PAGE)], [(0, 6 * PAGE)])
         found.append((sides.translations(), sides.world.device.now_ps))
     assert found[0] == found[1]
+
+
+def measured(measure, bursts, **asked):
+    question = ask(operation="write", iterations=20, bursts=bursts, **asked)
+    return measure(question, ["verbs"], lambda _done, _total: None)
+
+
+def test_between_two_nodes_bursts_have_the_bandwidth_of_packets_and_short_messages_their_time():
+    sizes = "4096,65536,1048576"
+    rates = [
+        [each.average_mib_s for each in measured(bandwidths, bursts, sizes=sizes, depth=8).rows]
+        for bursts in (False, True)
+    ]
+    assert rates[1] == pytest.approx(rates[0], rel=0.02)
+    times = [
+        [each.typical for each in measured(all_latencies, bursts, sizes="64,4096,65536").rows]
+        for bursts in (False, True)
+    ]
+    assert times[1][:2] == times[0][:2]
+    assert times[0][2] < times[1][2] < 1.1 * times[0][2]
+
+
+def test_bursts_over_a_long_path_are_refused():
+    with refused(StudyError, "--bursts", "--delay"):
+        ask(operation="write", sizes="64", iterations=4, bursts=True, delay="1ms")

@@ -45,10 +45,12 @@ OF_HOSTS = (
 )
 # Fields that firmware of ports with work queues has and miNI's has not, by the array's name: keys
 # of registered memory, the word that goes with a message, receives, what a connection promises and
-# how it ended; and what VMMC's looks for routes with.
+# how it ended, which packets ask for acknowledgements, and bursts; and what VMMC's looks for routes
+# with.
 _IN_HEADS = (
     "verdict", "immediate", "remote", "remote_key", "receive", "runs", "run", "said", "back",
     "atomic", "swap", "datagram", "rnr_delay", "region", "source",
+    "asks", "packets",
 )  # fmt: skip
 OF_WORK_QUEUES = {
     "requests": ("immediate", "swap", "atomic"),

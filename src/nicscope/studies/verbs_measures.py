@@ -272,7 +272,9 @@ def ask(
     if inline and operation in WITHOUT_INLINE:
         raise StudyError(f"--inline: nothing of an operation {operation!r} goes with its request")
     if bursts and delay is not None:
-        raise StudyError("--bursts: windows count bursts, which over a --delay matters: leave one out")
+        raise StudyError(
+            "--bursts: windows count bursts, which matters over a --delay; leave one out"
+        )
     return Question(
         operation=operation,
         sizes=chosen,

@@ -19,6 +19,7 @@ PAGES = 36
 BURST = BURST_PAGES * PAGE
 LONG, SHORT = 4096, 1024  # path MTUs
 DONE = calls.SUCCESS
+NS_PER_BYTE, HOP_NS = 0.08, 200  # of the platform ``connectx``
 
 
 class Sides:
@@ -134,6 +135,10 @@ def test_between_two_nodes_bursts_have_the_bandwidth_of_packets_and_short_messag
         [each.average_mib_s for each in measured(bandwidths, bursts, sizes=sizes, depth=8).rows]
         for bursts in (False, True)
     ]
+    for bursts in (False, True):
+        [row] = measured(bandwidths, bursts, sizes="1048576").rows
+        link = 4096 * NS_PER_BYTE + HOP_NS  # of each packet, headers aside
+        assert row.costs.busy_ns["link"] > 20 * 256 * link
     assert rates[1] == pytest.approx(rates[0], rel=0.02)
     times = [
         [each.typical for each in measured(all_latencies, bursts, sizes="64,4096,65536").rows]

@@ -160,7 +160,7 @@ def _frame(machine, s, control):
     if is_burst:
         head = machine.ports.send_heads[s, place_sending(machine, s)]
         way = machine.paths.routes.hops[machine.paths.path[s]] * costs.switch_hop
-        return (head.packets - 1) * (endpoint.control_bytes + way // costs.link_per_byte)
+        return head.further * (endpoint.control_bytes + way // costs.link_per_byte)
     data = np.int64(endpoint.control_bytes + packet.payload)
     if has_ports(machine.ports):
         head = machine.ports.send_heads[s, place_sending(machine, s)]

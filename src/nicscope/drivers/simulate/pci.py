@@ -68,7 +68,7 @@ def begin_pci(machine, n, now, direction, byte_count):
             check_transfer(machine, n)
         return
     start = costs.pci_read_start if direction == PCI_READS else costs.pci_write_start
-    node.pci_starts = (_packets_of(machine, n, byte_count) - 1) * start // byte_count
+    node.pci_starts = _further_packets(machine, n, byte_count) * start // byte_count
     flow = machine.pci_flows[n]
     begin(flow, bus_time(node, now), start, byte_count, pci_rate(machine, n))
     flow.begun = now
@@ -78,22 +78,22 @@ def begin_pci(machine, n, now, direction, byte_count):
 
 
 @step
-def _packets_of(machine, n, byte_count):
-    """How many packets the transfer that begins moves, each of which would have a start: a burst's.
+def _further_packets(machine, n, byte_count):
+    """How many packets beside one the transfer that begins is for: of a burst, each has a start.
 
-    Of a transfer to the host they have been counted as taken.
+    Of a transfer to the host its bytes have been counted as taken.
     """
     if not has_ports(machine.ports) or machine.ports.rules[0].burst == 0:
-        return np.int64(1)
+        return np.int64(0)
     node = machine.nodes[n]
     endpoint = machine.endpoints[n]
     if node.pci == PCI_READS:
-        return machine.ports.send_heads[n, place_in(node.fetching, endpoint.send_ring)].packets
+        return machine.ports.send_heads[n, place_in(node.fetching, endpoint.send_ring)].further
     head = machine.ports.arrival_heads[n, place_in(endpoint.drained, endpoint.receive_ring)]
-    if head.packets == 1:
-        return head.packets
+    if head.further == 0:
+        return head.further
     begin = head.offset + endpoint.drain_sunk - byte_count
-    return packets_of(machine, n, head.peer, head, begin, byte_count)
+    return packets_of(machine, n, head.peer, head, begin, byte_count) - 1
 
 
 @step

@@ -50,7 +50,7 @@ OF_HOSTS = (
 _IN_HEADS = (
     "verdict", "immediate", "remote", "remote_key", "receive", "runs", "run", "said", "back",
     "atomic", "swap", "datagram", "rnr_delay", "region", "source",
-    "asks", "packets",
+    "unasked", "further",
 )  # fmt: skip
 OF_WORK_QUEUES = {
     "requests": ("immediate", "swap", "atomic"),

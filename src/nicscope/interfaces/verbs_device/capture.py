@@ -153,7 +153,7 @@ class Capture:
             extensions = struct.pack(">I", head.swap & roce.QPN_MASK) + extensions
         is_request = kind in _REQUESTS
         asks_event = is_request and head.last == 1 and head.options & layout.SOLICITED != 0
-        asks_ack = is_request and pair.kind != calls.UC and head.asks == 1
+        asks_ack = is_request and pair.kind != calls.UC and head.unasked == 0
         made = roce.transport_packet(
             _TRANSPORTS[pair.kind] + opcode,
             pair.peer,

@@ -281,7 +281,7 @@ def _is_same_message(head, other):
 def acknowledge_packet(nics, d, head, reject):
     """Acknowledge the packet of ``head``; ``reject``: 1 if its sender learns of a rejection."""
     stream = streams.stream_to(nics.ports, d, head.peer)
-    confirm(stream, head.sequence, np.int64(1) if reject != 0 else head.asks)
+    confirm(stream, head.sequence, np.int64(reject != 0 or head.unasked == 0))
     complete_reservation(nics, d, head.peer, head.sequence)
     stream.rejects = stream.rejects << np.uint64(1) | reject
 

@@ -382,8 +382,8 @@ HEAD = np.dtype(
         ("total", "i8"),  # bytes of the message
         ("message", "i8"),
         ("last", "i8"),  # of its message; of a verdict: its sender knows that of the other end
-        ("packets", "i8"),  # that it stands for, if it is a burst; else 1
-        ("asks", "i8"),  # 1: its sender waits for the acknowledgement (InfiniBand's bit AckReq)
+        ("further", "i8"),  # packets that it stands for, if it is a burst, beside one
+        ("unasked", "i8"),  # 1: it asks for no acknowledgement (InfiniBand's bit AckReq is 0)
         ("options", "i8"),
         # Where in a page begins: of a fetch its answer; of a burst its message, at its sender.
         ("into", "i8"),

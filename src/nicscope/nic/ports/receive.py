@@ -307,7 +307,7 @@ def record_segment(nics, d, slot, p, frame):
     run.generation = lookup.generation_of(nics, d, frame)
     run.key = lookup.NO_KEY
     ports.owners[d, key] = p
-    if head.packets > 1:
+    if head.further > 0:
         begin = head.offset + placed_bytes(nics, d, slot)
         for _ in range(1, packets_of(nics, d, head.peer, head, begin, run.count)):
             calls.ask_page(nics, d, p, head.space, head.page, 1)  # each packet does

@@ -96,7 +96,7 @@ def tally_packet_out(nics, n, packet, head):
     if head.copied == 1:
         return
     tallies = nics.ports.tallies
-    tallies[n, PACKETS_OUT] += head.packets
+    tallies[n, PACKETS_OUT] += 1 + head.further
     tallies[n, PAYLOAD_OUT] += packet.payload
 
 
@@ -220,7 +220,7 @@ def _tally(nics, d, packet, head, what):
     if what in (LOST, CUT_OFF, OVERTAKEN):
         return  # it has not come
     tallies = nics.ports.tallies
-    tallies[d, PACKETS_IN] += head.packets
+    tallies[d, PACKETS_IN] += 1 + head.further
     tallies[d, PAYLOAD_IN] += packet.payload
     if what == DELIVERED:
         tally_request(nics, d, head)

@@ -388,12 +388,12 @@ def next_packet(nics, n, p):
     descriptor.perform_atomic(nics, n, p, packet, head)
     head.offset += port.done
     if length > 0 and ports.rules[0].burst > 0:
-        head.packets = streams.packets_of(nics, n, d, head, np.int64(port.done), length)
+        head.further = streams.packets_of(nics, n, d, head, np.int64(port.done), length) - 1
     port.done += length
     moves_all = length == 0 or port.done == port.total
     _count_out(nics, n, p, length, moves_all)
     head.last = 1 if moves_all else 0
-    head.asks = 1 if moves_all and _awaits_end(port) else 0
+    head.unasked = 0 if moves_all and _awaits_end(port) else 1
     if streams.is_reliable(ports, streams.stream_to(ports, n, d)):
         window.send_numbered(nics, n, d, packet, head, ports.carried[n, p])
     else:

@@ -137,8 +137,8 @@ def clear(packet, head):
     head.total = 0
     head.message = 0
     head.last = 0
-    head.packets = 1
-    head.asks = 1
+    head.further = 0
+    head.unasked = 0
     head.options = 0
     head.into = 0
     head.route = 0
@@ -240,7 +240,7 @@ def send_numbered(nics, n, d, packet, head, inline):
     _address(nics, n, d, packet, head)
     head.sequence = transport.number_next(stream)
     if (head.sequence + 1) % nics.ports.rules[0].ack_every == 0:
-        head.asks = 1
+        head.unasked = 0
     streams.keep_unacknowledged(nics, stream, packet, head, inline)
     hold(nics, n, head.key)
     transport.note_sent(stream, head.sequence)

@@ -281,7 +281,7 @@ def place_by_key(nics, d):
         return False
     space = np.int64(nics.ports.table[d, p].space)
     address = head.remote + regions.shift_of(nics, d, head.remote_key)
-    if head.packets > 1:
+    if head.further > 0:
         whole = nics.ports.work.redirected[d, slot]
         whole[0].address = address - head.offset
         whole[0].length = head.total

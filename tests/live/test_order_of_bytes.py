@@ -47,9 +47,10 @@ def test_the_last_bytes_of_what_arrives_are_copied_after_all_others(run, pieces,
     assert run("order", *asked) == copies
 
 
+@pytest.mark.parametrize("step", [4096, 65536])  # a packet, a burst
 @pytest.mark.parametrize("size", [8, 64, 4096, 8192, 65536])
-def test_who_sees_the_last_byte_sees_all(run, size):
-    begins = range(0, size, 4096)
-    asked = [number for begin in begins for number in (begin, min(begin + 4096, size))]
+def test_who_sees_the_last_byte_sees_all(run, size, step):
+    begins = range(0, size, step)
+    asked = [number for begin in begins for number in (begin, min(begin + step, size))]
 
     assert run("spin", SPINS, *asked) == [(0,)]

@@ -8,7 +8,6 @@ import os
 import random
 import select
 import signal
-import socket
 import subprocess
 import sys
 import time

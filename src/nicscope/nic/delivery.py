@@ -44,7 +44,7 @@ ENDPOINT = np.dtype(
         ("eager", "i8"),
         ("minpulse_send", "i8"),  # bytes
         ("minpulse_receive", "i8"),
-        ("burst_pulse", "i8"),  # bytes, the same of longer payloads, which are bursts; 0: no others
+        ("burst_pulse", "i8"),  # the least of either for payloads longer than this; 0: none
         ("send_buffers", "i8"),
         ("receive_buffers", "i8"),
         ("send_ring", "i8"),  # entries
@@ -222,7 +222,7 @@ def can_drain(endpoint, arrivals, engines):
 
 @step
 def pulse_of(endpoint, minpulse, payload):
-    """Bytes of ``payload`` that must wait before cut-through goes on: of a burst more."""
+    """The minpulse for a packet of so many bytes: at least ``burst_pulse`` if it is longer."""
     return max(minpulse, endpoint.burst_pulse) if payload > endpoint.burst_pulse else minpulse
 
 

@@ -149,15 +149,15 @@ def _frame(machine, s, control):
     packets, and their ways through switches, take, but for the first.
     """
     costs = machine.costs[s]
-    is_burst = has_ports(machine.ports) and machine.ports.rules[0].burst > 0
-    if costs.cell_bytes == 0 and not is_burst:
+    has_bursts = has_ports(machine.ports) and machine.ports.rules[0].burst > 0
+    if costs.cell_bytes == 0 and not has_bursts:
         return np.int64(0)
     endpoint = machine.endpoints[s]
     packet = sending(machine, s)
     last = packet.payload if control == 0 else np.int64(0)
     if endpoint.sunk != last or (control == 1 and packet.payload > 0):
         return np.int64(0)
-    if is_burst:
+    if has_bursts:
         head = machine.ports.send_heads[s, place_sending(machine, s)]
         way = machine.paths.routes.hops[machine.paths.path[s]] * costs.switch_hop
         return head.further * (endpoint.control_bytes + way // costs.link_per_byte)

@@ -255,6 +255,7 @@ class Fabric(PortCluster[Process]):
             ports = self._begun.machine.ports
             ports.rules["key_bits"] = KEY_BITS
             ports.rules["burst"] = self._burst_bytes
+            # Assumed: of smaller steps a burst's time is truer, and the simulation slower.
             self._begun.machine.endpoints["burst_pulse"] = self._burst_bytes // 8
             self.ways = DatagramStreams(ports)
             self.retired = Retired(ports)

@@ -40,7 +40,7 @@ FETCH_ADD = 11
 BIND = 12  # binds a memory window to a part of a region
 UNBIND = 13  # invalidates the window
 
-BURST_PAGES = 16  # of a message that moves as one packet
+BURST_PAGES = 16  # of a message, at most, that move as one packet (docs/live.md, Bursts)
 
 # Flags of a descriptor.
 NOTIFY = 1  # the receiver is told of the end of a remote store

@@ -208,6 +208,7 @@ def packets_of(nics, n, d, head, begin, count):
 
 @step
 def _end_of_packet(ports, head, unit, begin):
+    """Where a packet of the message of ``head`` that begins at byte ``begin`` would end at most."""
     page = np.int64(1) << ports.rules[0].page_bits
     count = min(unit - begin % unit, page - ((head.into + begin) & (page - 1)))
     if head.kind == layout.WRITE:

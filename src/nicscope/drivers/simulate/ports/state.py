@@ -59,7 +59,7 @@ RULES = np.dtype(
         ("tells", "i8"),  # 1: a process sees a report when that has crossed a bus
         ("fetches", "i8"),  # 1: NICs fetch descriptors from their hosts' memory
         ("rooms", "i8"),  # 1: messages wait on NICs for a CPU that moves them
-        ("burst", "i8"),  # bytes of a queue pair's message that move as one packet; 0: as many do
+        ("burst", "i8"),  # most bytes of a message that move as one packet; 0: no bursts
         ("mirrors", "i8"),  # 1: hosts' memory stands for that of real processes (``live``)
         ("captures", "i8"),  # 1: packets are shown as they leave (``ports.leaving``)
         ("exchanges", "i8"),  # 1: NICs can read and change a word of a host at one stroke

@@ -253,6 +253,13 @@ def test_a_window_that_numbers_could_not_wrap_in_is_refused():
             cluster.run()
 
 
+def test_packets_of_which_none_asks_for_an_acknowledgement_are_refused():
+    cluster = world.cluster_of("utlb", transport=Transport(ack_every=0))
+    cluster.start(0, nothing)
+    with pytest.raises(SimulationError, match="ack_every must be at least 1"):
+        cluster.run()
+
+
 def test_a_host_without_a_free_frame_refuses_and_sends_nobodys_bytes():
     async def sender(process):
         world.import_from(process, 0, 1, 0, 0, 1 << 20)

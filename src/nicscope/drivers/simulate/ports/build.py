@@ -223,6 +223,11 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
             f"the transport's window must be a power of two from 1 to {WINDOW} packets, "
             f"got {window!r}"
         )
+    if setup.transport.ack_every < 1:
+        raise SimulationError(
+            "the transport's ack_every must be at least 1 packet, "
+            f"got {setup.transport.ack_every!r}"
+        )
     nodes = len(setup.processes)
     spaces = max(setup.spaces or 0, max(setup.processes))
     pages = setup.host.pages_per_space

@@ -2,7 +2,9 @@
 
 import ctypes
 import mmap
+import os
 import sys
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -256,6 +258,23 @@ def test_large_zeros_take_memory_only_where_they_are_written():
 
     assert pages_in_memory(array) == 2
     assert array[3].sum() == 7
+
+
+STRICT = Path("/proc/sys/vm/overcommit_memory")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+@pytest.mark.skipif(
+    STRICT.exists() and STRICT.read_text().strip() == "2",
+    reason="the kernel reserves what is mapped, wherever it is written to",
+)
+def test_a_process_with_more_large_zeros_than_there_is_memory_may_fork():
+    most = os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE
+    arrays = [memory_limit.zeros((most * 3 // 4,), np.dtype(np.uint8)) for _ in range(2)]
+    child = os.fork()
+    if child == 0:
+        os._exit(arrays[1][-1])
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_large_zeros_of_records_have_their_fields_as_attributes():

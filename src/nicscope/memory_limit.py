@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import mmap
+import os
 import resource
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,9 @@ GIB = 1 << 30
 _LARGE = 1 << 20  # bytes of an array that gets pages of its own
 _HUGE = 1 << 24  # bytes of one that grows, from which on huge pages are worth what they waste
 _MOVED = 1 << 24  # bytes that move at a time
+_NUMBERED_SO = ("x86_64", "aarch64")
+# MAP_NORESERVE, which mmap has by name from Python 3.13 on, as those number it.
+_NORESERVE = 0x4000 if sys.platform == "linux" and os.uname().machine in _NUMBERED_SO else 0
 _MEMINFO = Path("/proc/meminfo")
 _CGROUPS = Path("/sys/fs/cgroup")
 # Of a control group, by version: its limit, what it has taken, and where it says what it can drop.
@@ -166,8 +171,11 @@ def _memory_of(array: NDArray[Any]) -> mmap.mmap | None:
 
 
 def _fresh_pages(count: int) -> mmap.mmap:
+    # Pages that are never written to count as nobody's: reserved, those of two clusters side by
+    # side would be more than the machine has, and the kernel would refuse each fork.
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
     try:
-        pages = mmap.mmap(-1, count, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        pages = mmap.mmap(-1, count, flags=flags)
     except OSError as error:
         raise MemoryError(f"no {count} bytes of memory: {error}") from error
     if hasattr(mmap, "MADV_NOHUGEPAGE"):

@@ -162,20 +162,19 @@ static void load(int64_t n, int64_t address, int64_t count)
 		move(read_whole, n, address, count);
 		return;
 	}
+	int is_next = 0; /* whether it begins where the chosen extent ends */
 	for (struct extent *e = ahead[n]; e < ahead[n] + AHEADS; e++) {
 		if (e->generation == generation && e->begin <= address && address + count <= e->end) {
 			e->used = ++uses;
 			return;
 		}
-		if (e->end == address && e->generation) {
+		int follows = e->end == address && e->generation;
+		if (follows > is_next || (follows == is_next && e->used < chosen->used))
 			chosen = e;
-			break;
-		}
-		if (e->used < chosen->used)
-			chosen = e;
+		is_next |= follows;
 	}
 	int64_t window = 0;
-	if (chosen->end == address && chosen->generation)
+	if (is_next)
 		window = chosen->window ? 2 * chosen->window : LEAST_AHEAD;
 	window = window < MOST_AHEAD ? window : MOST_AHEAD;
 	int64_t whole = stretch(n, address, count > window ? count : window);

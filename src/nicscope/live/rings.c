@@ -190,15 +190,11 @@ static void gid_of(uint8_t *gid, int64_t n, int is_v4)
 
 static int64_t node_of(const uint8_t *gid, int *is_v4)
 {
-	uint8_t each[16];
-	for (int64_t n = 0; n < NODES; n++)
-		for (*is_v4 = 0; *is_v4 < 2; ++*is_v4) {
-			gid_of(each, n, *is_v4);
-			if (!memcmp(each, gid, 16))
-				return n;
-		}
-	*is_v4 = 0;
-	return -1;
+	uint8_t its[16];
+	int64_t n = gid[15] - 1;
+	*is_v4 = gid[0] == 0;
+	gid_of(its, n, *is_v4);
+	return n >= 0 && n < NODES && !memcmp(its, gid, sizeof its) ? n : -1;
 }
 
 /* Multicast groups, by address; queue pairs that are in them. */
@@ -320,7 +316,8 @@ CALLED(take, int64_t n, int64_t ring, int64_t count, int64_t are_sends, int64_t 
 {
 	struct ring *r = &clients[n].rings[ring];
 	int64_t taken = 0;
-	forget_what_was_read();
+	if (are_sends) /* a receive has nothing be read */
+		forget_what_was_read();
 	for (int64_t i = 0; i < count && taken < most; i++, r->next++) {
 		const uint8_t *slot = r->slots + (r->next & r->mask) * r->stride;
 		const struct group *group = are_sends ? group_at(slot) : NULL;

@@ -155,9 +155,9 @@ def _end_fetch(machine, n, count):
 def fetch_payload(machine, n, place, upto):
     """Moves the bytes up to ``upto`` of the payload at ``place`` of the send ring to the NIC."""
     packet = machine.sends[n, place]
-    if mirrors_programs(machine):
-        done = machine.store.marks[n, 0]
-        load_from_program(machine, n, np.int64(packet.address + done), np.int64(upto - done))
+    if mirrors_programs(machine) and machine.store.marks[n, 0] == 0 and upto > 0:
+        # The whole payload at once: a program may not change it before the request has ended.
+        load_from_program(machine, n, np.int64(packet.address), np.int64(packet.payload))
     fetch(machine.store, n, packet, upto)
     if has_ports(machine.ports):
         put_atomic_result(machine, n, place)

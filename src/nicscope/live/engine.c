@@ -110,7 +110,7 @@ static void move(mover moves, int64_t n, int64_t address, int64_t count)
 /* A transfer moves in pieces, each of which would be a system call.  A program may not change what it
  * has posted until that has ended, so bytes behind a piece may be read ahead, as files are: for as
  * long as no program has posted anything new. */
-enum { AHEADS = 8, LEAST_AHEAD = PAGE, MOST_AHEAD = 1 << 16, MOST_BEHIND = 1 << 16 };
+enum { AHEADS = 32, LEAST_AHEAD = PAGE, MOST_AHEAD = 1 << 16, MOST_BEHIND = 1 << 16 };
 struct extent { int64_t begin, end, window; uint64_t generation, used; };
 static struct extent ahead[MAX_NODES][AHEADS];
 static uint64_t generation = 1, uses;

@@ -1,4 +1,4 @@
-"""The order in which bytes that arrive come to be in a program's memory."""
+"""How bytes come to be in a program's memory, and how they are read from it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ SPINS = 20_000
 
 @pytest.fixture
 def run(libraries, tmp_path):
-    """Runs ``last_byte.c``; the numbers that it prints, line by line."""
-    program, source = tmp_path / "last_byte", Path(__file__).with_name("last_byte.c")
-    words = [compiler(), "-O2", "-Wall", "-Wextra", "-Werror", f"-I{HERE}", f"-I{libraries}"]
-    subprocess.run([*words, str(source), "-o", str(program)], check=True)
+    """Runs a C program that lies here; the numbers that it prints, line by line."""
 
-    def made(*given):
+    def made(name, *given):
+        program, source = tmp_path / name, Path(__file__).with_name(f"{name}.c")
+        words = [compiler(), "-O2", "-Wall", "-Wextra", "-Werror", f"-I{HERE}", f"-I{libraries}"]
+        subprocess.run([*words, str(source), "-o", str(program)], check=True)
         told = subprocess.run(
             [program, *map(str, given)], capture_output=True, text=True, timeout=300, check=True
         )
@@ -44,7 +44,7 @@ def run(libraries, tmp_path):
 )
 def test_the_last_bytes_of_what_arrives_are_copied_after_all_others(run, pieces, copies):
     asked = [number for piece in pieces for number in piece]
-    assert run("order", *asked) == copies
+    assert run("last_byte", "order", *asked) == copies
 
 
 @pytest.mark.parametrize("step", [4096, 65536])  # a packet, a burst
@@ -53,4 +53,37 @@ def test_who_sees_the_last_byte_sees_all(run, size, step):
     begins = range(0, size, step)
     asked = [number for begin in begins for number in (begin, min(begin + step, size))]
 
-    assert run("spin", SPINS, *asked) == [(0,)]
+    assert run("last_byte", "spin", SPINS, *asked) == [(0,)]
+
+
+MIB = 1 << 20
+
+
+def test_what_a_program_sends_again_is_read_once_until_it_posts_more(run):
+    reads = [
+        word for begin in range(0, MIB, MIB // 16) for word in ("own", begin, begin + MIB // 16)
+    ]
+
+    told = run("read_ahead", "change", *reads, *reads, "change", "post", *reads)
+
+    assert [calls for _, _, calls in told] == [*range(1, 17), *[16] * 16, *range(17, 33)]
+    assert all(oldest == 0 for oldest, _, _ in told)
+
+
+def test_small_messages_side_by_side_are_read_together(run):
+    reads = [word for begin in range(64, 4096, 64) for word in ("own", begin, begin + 64)]
+
+    told = run("read_ahead", "own", 0, 64, *reads)
+
+    assert told[-1][2] == 2
+
+
+@pytest.mark.parametrize("size", [8, 64, 4096, 65536])
+def test_an_answer_to_a_peer_has_the_bytes_as_they_are_then(run, size):
+    """A peer that posted two reads, of a flag and of what it is for, sees both or the older one."""
+    steps = ("own", 0, size, "answer", 0, size, "change", "answer", 0, size, "change")
+
+    told = run("read_ahead", *steps, "own", 0, size, "answer", 0, size, "own", 0, size)
+
+    ages = [oldest for oldest, _, _ in told]
+    assert ages == [0, 0, 0, 1, 0, 0]

@@ -69,9 +69,9 @@ class Engine:
 
     def link(self, machine: Any) -> None:
         """Has the firmware of ``machine`` move bytes of processes, compiled or interpreted."""
-        for name in ("load_from_program", "store_to_program"):
+        for name, numbers in (("load_from_program", 4), ("store_to_program", 3)):
             function = getattr(self.so, f"live_{name.partition('_')[0]}")
-            function.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 3
+            function.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_int64] * numbers
             address = ctypes.cast(function, ctypes.c_void_p).value or 0
             relink(machine, FIRMWARE.place_of(name), address, self._interpreted(function))
         machine.ports.rules["mirrors"] = 1

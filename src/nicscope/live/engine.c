@@ -107,9 +107,10 @@ static void move(mover moves, int64_t n, int64_t address, int64_t count)
 	}
 }
 
-/* A transfer moves in pieces, each of which would be a system call.  A program may not change what it
- * has posted until that has ended, so bytes behind a piece may be read ahead, as files are: for as
- * long as no program has posted anything new. */
+/* Each packet would be a system call.  A program may not change what it sends until that has ended, so
+ * bytes behind a packet's may be read ahead, as files are, and read once for several requests: for as
+ * long as no program has posted anything new.  What answers a peer's request may change at any time,
+ * and a peer's requests see its changes in their order, so that is read as it is then. */
 enum { AHEADS = 32, LEAST_AHEAD = PAGE, MOST_AHEAD = 1 << 16, MOST_BEHIND = 1 << 16 };
 struct extent { int64_t begin, end, window; uint64_t generation, used; };
 static struct extent ahead[MAX_NODES][AHEADS];
@@ -154,28 +155,27 @@ int64_t write_all_behind(void)
 	return writes;
 }
 
-static void load(int64_t n, int64_t address, int64_t count)
+static void load(int64_t n, int64_t address, int64_t count, int is_answer)
 {
 	struct extent *chosen = &ahead[n][0];
 	write_behind(n);
-	if (count <= WORD) { /* of an atomic operation, maybe: as it is now */
+	if (is_answer) {
 		move(read_whole, n, address, count);
 		return;
 	}
-	int is_next = 0; /* whether it begins where the chosen extent ends */
+	int64_t window = 0;
 	for (struct extent *e = ahead[n]; e < ahead[n] + AHEADS; e++) {
 		if (e->generation == generation && e->begin <= address && address + count <= e->end) {
 			e->used = ++uses;
 			return;
 		}
-		int follows = e->end == address && e->generation;
-		if (follows > is_next || (follows == is_next && e->used < chosen->used))
+		if (e->end == address && e->generation) { /* what begins where another ended goes on, as it seems */
+			int64_t next = e->window ? 2 * e->window : LEAST_AHEAD;
+			window = next > window ? next : window;
+		}
+		if (e->used < chosen->used)
 			chosen = e;
-		is_next |= follows;
 	}
-	int64_t window = 0;
-	if (is_next)
-		window = chosen->window ? 2 * chosen->window : LEAST_AHEAD;
 	window = window < MOST_AHEAD ? window : MOST_AHEAD;
 	int64_t whole = stretch(n, address, count > window ? count : window);
 	move(read_whole, n, address, whole > count ? whole : count);
@@ -201,14 +201,15 @@ static void store(int64_t n, int64_t address, int64_t count)
 
 /* As compiled code calls: result, exception, state, numbers; the status.  That there is no exception
  * has to be said: a call that says nothing is one that was lost. */
-EXPORT int32_t live_load(int64_t *result, void **error, void *state, int64_t n, int64_t address, int64_t count)
+EXPORT int32_t live_load(int64_t *result, void **error, void *state, int64_t n, int64_t address, int64_t count,
+			 int64_t is_answer)
 {
 	(void)state;
 	*result = 0;
 	if (error)
 		*error = NULL;
 	if (count > 0)
-		load(n, address, count);
+		load(n, address, count, is_answer != 0);
 	return 0;
 }
 

@@ -38,6 +38,7 @@ from nicscope.kernel.decorators import step
 from nicscope.nic.delivery import place_in, settle
 from nicscope.nic.ports.calls import load_from_program, store_to_program
 from nicscope.nic.ports.descriptor import put_atomic_result
+from nicscope.nic.ports.layout import REPLY
 from nicscope.nic.ports.streams import packets_of
 
 
@@ -157,7 +158,9 @@ def fetch_payload(machine, n, place, upto):
     packet = machine.sends[n, place]
     if mirrors_programs(machine) and machine.store.marks[n, 0] == 0 and upto > 0:
         # The whole payload at once: a program may not change it before the request has ended.
-        load_from_program(machine, n, np.int64(packet.address), np.int64(packet.payload))
+        is_answer = np.int64(machine.ports.send_heads[n, place].kind == REPLY)
+        address, count = np.int64(packet.address), np.int64(packet.payload)
+        load_from_program(machine, n, address, count, is_answer)
     fetch(machine.store, n, packet, upto)
     if has_ports(machine.ports):
         put_atomic_result(machine, n, place)

@@ -65,7 +65,8 @@ def perform_atomic(nics, n, p, packet, head):
     memory = nics.store.host[n]
     mirrors = nics.ports.rules[0].mirrors == 1
     if mirrors:
-        load_from_program(nics, n, np.int64(packet.address), np.int64(WORD_BYTES))
+        address, is_answer = np.int64(packet.address), np.int64(1)
+        load_from_program(nics, n, address, np.int64(WORD_BYTES), is_answer)
     found = _word_at(memory, packet.address)
     head.swap = found
     if port.atomic == layout.FETCH_ADD:

@@ -10,8 +10,12 @@ from nicscope.kernel.decorators import distant
 
 
 @distant
-def load_from_program(nics, n, address, count):
-    """Bring ``count`` bytes at physical ``address`` of node ``n`` from the process they are of."""
+def load_from_program(nics, n, address, count, is_answer):
+    """Bring ``count`` bytes at physical ``address`` of node ``n`` from the process they are of.
+
+    What answers a peer's request is read as it is now.  What the process sends itself may have been
+    read before: it changes nothing that it has posted.
+    """
 
 
 @distant

@@ -96,6 +96,26 @@ def test_more_is_posted_than_the_nic_has_places_for():
     assert two.statuses(0, 30) == [(number, OK) for number in range(30)]
 
 
+@pytest.mark.parametrize("many", [1, 4, 24])
+def test_requests_that_find_no_receive_go_again_after_its_timer_not_their_time_out(many):
+    """0.64 ms as the receiver asks (``min_rnr_timer`` 12), not 67 ms (``timeout`` 14).
+
+    Of several requests some leave after the first has been turned away.
+    """
+    two = world.World("rnic", depth=32).connect(rnr_retry=7, min_rnr_timer=12, timeout=14)
+    for number in range(many):
+        two.send(0, number)
+    assert two.device.poll(two.cqs[0], many) == []
+    for number in range(many):
+        two.receive(1, number)
+
+    ended = two.ended(0, many)
+
+    assert [each.status for each in ended] == [OK] * many
+    waits = two.device.counters()["rnr_nak_retry_err"]
+    assert 640_000 * waits < ended[-1].time_ns < 640_000 * waits + 200_000
+
+
 def test_a_pair_that_is_collected_amid_an_operation_is_closed_behind_it():
     two = world.World(depth=16).connect()
     closed = []

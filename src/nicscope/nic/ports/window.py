@@ -270,7 +270,8 @@ def start_retransmit_timer(nics, n, head, d, now):
     if head.sequence < 0:
         return
     stream = streams.stream_to(ports, n, d)
-    if transport.is_outstanding(stream):
+    # What leaves while the sender waits for a receive, as its peer has asked, changes nothing.
+    if transport.is_outstanding(stream) and stream.rnr_waiting == 0:
         stream.retransmit_at = now + time_out_of(ports, stream)
         set_stream_deadline(nics, n, d, stream.retransmit_at)
 

@@ -13,7 +13,9 @@
 enum { QPS_RTS = 3, QPS_INIT = 1, WR_SEND_WITH_INV = 9, WR_LOCAL_INV = 7, QPT_UD = 4 };
 enum { WR_CMP_SWP = 5, WR_FETCH_ADD = 6, WR_BIND_MW = 8, WR_ATOMIC_WRITE = 15, WR_ATOMIC_WRITE_HERE = 15 };
 enum { SIGNALED = 2, INLINE = LIVE_INLINE_BIT, KNOWN_FLAGS = 1 | 2 | 4 | 8 };
-enum { LOOK_EVERY = 1 << 12, LOOK_OFTEN = 1 << 5 }; /* empty polls; often where each gives up the processor */
+/* After how many empty polls the program looks whether the machine is there: often where some of them
+ * give up the processor, which costs as much as several polls, and may cost two switches. */
+enum { LOOK_EVERY = 1 << 12, LOOK_OFTEN = 1 << 8, YIELD_EVERY = 1 << 3 };
 
 void live_ring_bell(void)
 {
@@ -279,7 +281,7 @@ static int rest(struct live_cq *cq)
 	if (own.place)
 		__atomic_store_n(&own.place->polls, own.place->polls + 1, __ATOMIC_RELAXED);
 	int yields = live_link.header->yields != 0;
-	if (yields)
+	if (yields && own.idle % YIELD_EVERY == 0)
 		sched_yield();
 	if (own.idle % (yields ? LOOK_OFTEN : LOOK_EVERY) == 0 && !live_is_there())
 		live_link.has_gone = 1;

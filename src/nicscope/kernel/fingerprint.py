@@ -9,7 +9,6 @@ makes code, versions, and the processor.
 
 from __future__ import annotations
 
-import dis
 import enum
 import functools
 import hashlib
@@ -28,6 +27,9 @@ from nicscope.kernel.settings import CHECKED, STEPS, numba_settings
 ROOM = Path(__file__).parent
 PACKAGE = ROOM.parent
 _LOAD_GLOBAL = opcode.opmap["LOAD_GLOBAL"]
+_LOAD_ATTRIBUTE = {opcode.opmap["LOAD_ATTR"], opcode.opmap.get("LOAD_METHOD")}
+_SHIFTED = int(sys.version_info >= (3, 12))  # bits of an attribute's number that say other things
+_CACHE = opcode.opmap["CACHE"]
 _EXTENDED = opcode.opmap["EXTENDED_ARG"]
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis))
 # Files beside the folder ``compiler`` on which code depends: how states lie, and how it is entered.
@@ -99,7 +101,7 @@ def digest_of_function(function: Any, callers: tuple[Any, ...] = ()) -> bytes:
         value = function.__globals__[name]
         where = f"{name} of {_name(function)}"
         if isinstance(value, types.ModuleType) and _is_ours(value):
-            for each in _attributes(code, name):
+            for each in sorted(names[name]):
                 digest.update(_text_of(getattr(value, each), inner, f"{each} of {where}"))
         else:
             digest.update(_text_of(value, inner, where))
@@ -114,8 +116,11 @@ def _name(function: Any) -> str:
     return str(function.__name__)
 
 
-def _add_code(digest: Any, code: types.CodeType, docstring: str | None) -> list[str]:
-    """Digest ``code``; the globals that it names, with those of the functions within."""
+def _add_code(digest: Any, code: types.CodeType, docstring: str | None) -> dict[str, set[str]]:
+    """Digest ``code``; the globals that it names, with those of the functions within.
+
+    By name, in the order of the bytecode: what it takes from that global as from a module.
+    """
     named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     counts = (code.co_argcount, code.co_kwonlyargcount, code.co_flags, code.co_names, named)
     digest.update(code.co_code)
@@ -124,42 +129,33 @@ def _add_code(digest: Any, code: types.CodeType, docstring: str | None) -> list[
     names = _globals_of(code)
     for place, constant in enumerate(code.co_consts):
         if isinstance(constant, types.CodeType):
-            names += _add_code(digest, constant, None)
+            for name, taken in _add_code(digest, constant, None).items():
+                names.setdefault(name, set()).update(taken)
         elif not (place == 0 and docstring is not None and constant == docstring):
             digest.update(_text_of(constant, (), "a constant"))
     return names
 
 
-def _globals_of(code: types.CodeType) -> list[str]:
-    """Names that ``code`` reads from its globals, each once, in the order of the bytecode."""
-    names: dict[str, None] = {}
+def _globals_of(code: types.CodeType) -> dict[str, set[str]]:
+    names: dict[str, set[str]] = {}
     words = code.co_code
     high = 0
+    taken: set[str] | None = None  # of the global that has just been read
     for place in range(0, len(words), 2):
         operation, argument = words[place], words[place + 1] | high
         high = argument << 8 if operation == _EXTENDED else 0
         if operation == _LOAD_GLOBAL:
-            names[code.co_names[argument >> 1]] = None
-    return [*names]
+            taken = names.setdefault(code.co_names[argument >> 1], set())
+        elif operation not in (_CACHE, _EXTENDED):
+            if operation in _LOAD_ATTRIBUTE and taken is not None:
+                taken.add(code.co_names[argument >> _SHIFTED])
+            taken = None
+    return names
 
 
 def _is_ours(thing: Any) -> bool:
     name = thing.__name__ if isinstance(thing, types.ModuleType) else thing.__module__
     return str(name).partition(".")[0] == _OURS
-
-
-def _attributes(code: types.CodeType, module: str) -> list[str]:
-    """What ``code`` takes from the global ``module``, sorted."""
-    taken: set[str] = set()
-    before = None
-    for each in dis.get_instructions(code):
-        if before == ("LOAD_GLOBAL", module):
-            taken.add(each.argval)
-        before = (each.opname, each.argval)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            taken.update(_attributes(constant, module))
-    return sorted(taken)
 
 
 def _text_of(value: Any, callers: tuple[Any, ...], where: str) -> bytes:

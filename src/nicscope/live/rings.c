@@ -26,6 +26,7 @@ enum { INLINE_FLAG = LIVE_INLINE_BIT, SIGNALED_FLAG = 2, GRH = 40, IPV4 = 20, HO
 struct ring {
 	uint8_t *slots; /* NULL: not open */
 	uint64_t next; /* the end that is the machine's */
+	uint64_t known; /* of requests: the other end, when it was last said that there are new ones */
 	uint64_t cookie; /* of a completion queue, as its events name it */
 	uint32_t stride, mask, sges, inlined;
 	int channel; /* where its events go, or -1 */
@@ -80,7 +81,7 @@ EXPORT void live_detach(int64_t n)
 
 EXPORT void live_open_ring(int64_t n, int64_t ring, int64_t at, int64_t stride, int64_t slots, int64_t sges, int64_t inlined)
 {
-	clients[n].rings[ring] = (struct ring){clients[n].segment + at, 0, 0, (uint32_t)stride,
+	clients[n].rings[ring] = (struct ring){clients[n].segment + at, 0, 0, 0, (uint32_t)stride,
 		(uint32_t)slots - 1, (uint32_t)sges, (uint32_t)inlined, -1};
 }
 
@@ -112,7 +113,7 @@ EXPORT void live_announce(int64_t n, int64_t ring, int64_t channel, int64_t cook
 EXPORT void live_skip(int64_t n, int64_t ring)
 {
 	struct ring *r = &clients[n].rings[ring];
-	r->next = __atomic_load_n(&words_of(n, ring)->tail, __ATOMIC_ACQUIRE);
+	r->known = r->next = __atomic_load_n(&words_of(n, ring)->tail, __ATOMIC_ACQUIRE);
 	__atomic_store_n(&words_of(n, ring)->head, r->next, __ATOMIC_RELEASE);
 }
 
@@ -316,8 +317,10 @@ CALLED(take, int64_t n, int64_t ring, int64_t count, int64_t are_sends, int64_t 
 {
 	struct ring *r = &clients[n].rings[ring];
 	int64_t taken = 0;
-	if (are_sends) /* a receive has nothing be read */
+	if (are_sends && r->known - r->next < (uint64_t)count) { /* a receive has nothing be read */
+		r->known = __atomic_load_n(&words_of(n, ring)->tail, __ATOMIC_ACQUIRE);
 		forget_what_was_read();
+	}
 	for (int64_t i = 0; i < count && taken < most; i++, r->next++) {
 		const uint8_t *slot = r->slots + (r->next & r->mask) * r->stride;
 		const struct group *group = are_sends ? group_at(slot) : NULL;

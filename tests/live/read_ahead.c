@@ -1,8 +1,9 @@
 /* This process's own memory, read as the machine reads a program's.
  *
  * read_ahead STEPS: "own BEGIN END" and "answer BEGIN END" read for a request of the program's own and
- * for a peer's; "change" has all bytes be others; "post" is what a program does between. Prints of each
- * read the bytes' age in changes, oldest and newest, and the system calls so far. */
+ * for a peer's; "change" has all bytes be others, "arrive BEGIN END" some, as a message does; "post" is
+ * what a program does between; "double" has the frames of the second half stand for the first half's
+ * pages. Prints of each read the bytes' age in changes, oldest and newest, and the system calls so far. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -40,6 +41,13 @@ int main(int count, char **words)
 			memset(buffer, ++changes, sizeof buffer);
 		} else if (!strcmp(words[i], "post")) {
 			forget_what_was_read();
+		} else if (!strcmp(words[i], "double")) {
+			memcpy(pages + FRAMES / 2, pages, sizeof pages / 2);
+		} else if (!strcmp(words[i], "arrive")) {
+			int64_t begin = atoll(words[++i]), end = atoll(words[++i]);
+			memset(frames + begin, ++changes, (size_t)(end - begin));
+			store(0, begin, end - begin);
+			write_all_behind();
 		} else {
 			int is_answer = !strcmp(words[i], "answer");
 			int64_t result, begin = atoll(words[++i]), end = atoll(words[++i]);

@@ -57,6 +57,7 @@ def test_who_sees_the_last_byte_sees_all(run, size, step):
 
 
 MIB = 1 << 20
+HALF = 2 * MIB  # of the memory of ``read_ahead.c``
 
 
 def test_what_a_program_sends_again_is_read_once_until_it_posts_more(run):
@@ -87,3 +88,22 @@ def test_an_answer_to_a_peer_has_the_bytes_as_they_are_then(run, size):
 
     ages = [oldest for oldest, _, _ in told]
     assert ages == [0, 0, 0, 1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "calls"),
+    [
+        (HALF, HALF + 64, 2),  # its first page, by the frame of another region
+        (HALF + 8192, HALF + 8256, 2),
+        (HALF + 8256, HALF + 8320, 1),  # behind it
+        (0, 64, 1),  # its own frame, which has the bytes that arrive
+    ],
+)
+def test_what_arrives_by_another_regions_frame_is_read_anew(run, begin, end, calls):
+    read = ("own", 0, 8256)
+
+    told = run("read_ahead", "double", "change", *read, "arrive", begin, end, *read)
+
+    ages = [newest for _, newest, _ in told]
+    assert told[1][2] == calls
+    assert ages == ([0, 0] if calls == 2 or begin == 0 else [0, 1])

@@ -112,7 +112,7 @@ static void move(mover moves, int64_t n, int64_t address, int64_t count)
  * long as no program has posted anything new.  What answers a peer's request may change at any time,
  * and a peer's requests see its changes in their order, so that is read as it is then. */
 enum { AHEADS = 32, LEAST_AHEAD = PAGE, MOST_AHEAD = 1 << 16, MOST_BEHIND = 1 << 16 };
-struct extent { int64_t begin, end, window; uint64_t generation, used; };
+struct extent { int64_t begin, end, there, window; uint64_t generation, used; }; /* there: in the process; 0: not as in frames */
 static struct extent ahead[MAX_NODES][AHEADS];
 static uint64_t generation = 1, uses;
 
@@ -121,12 +121,15 @@ void forget_what_was_read(void) { generation++; }
 /* What was read of pages that are written as other frames', of a region that overlaps, is old now. */
 static void forget_doubles(int64_t n, int64_t begin, int64_t end)
 {
-	for (struct extent *e = ahead[n]; e < ahead[n] + AHEADS; e++) {
-		int64_t last = e->generation == generation ? (e->end - 1) >> PAGE_SHIFT : -1;
-		for (int64_t i = e->begin >> PAGE_SHIFT; i <= last && i < nodes[n].frames; i++)
-			for (int64_t j = begin >> PAGE_SHIFT; j <= (end - 1) >> PAGE_SHIFT && j < nodes[n].frames; j++)
-				if (i != j && nodes[n].pages[i] && nodes[n].pages[i] == nodes[n].pages[j])
-					e->generation = 0;
+	while (begin < end) {
+		int64_t within = begin & (PAGE - 1), size = stretch(n, begin, end - begin);
+		int64_t there = size ? nodes[n].pages[begin >> PAGE_SHIFT] + within : 0;
+		for (struct extent *e = ahead[n]; size && e < ahead[n] + AHEADS; e++) {
+			int is_apart = e->there >= there + size || there >= e->there + (e->end - e->begin);
+			if (!e->there || (!is_apart && e->there - e->begin != there - begin))
+				e->generation = 0;
+		}
+		begin += size ? size : PAGE - within;
 	}
 }
 
@@ -178,8 +181,10 @@ static void load(int64_t n, int64_t address, int64_t count, int is_answer)
 	}
 	window = window < MOST_AHEAD ? window : MOST_AHEAD;
 	int64_t whole = stretch(n, address, count > window ? count : window);
-	move(read_whole, n, address, whole > count ? whole : count);
-	*chosen = (struct extent){address, address + (whole > count ? whole : count), window, generation, ++uses};
+	int64_t there = whole < count ? 0 : nodes[n].pages[address >> PAGE_SHIFT] + (address & (PAGE - 1));
+	whole = whole < count ? count : whole;
+	move(read_whole, n, address, whole);
+	*chosen = (struct extent){address, address + whole, there, window, generation, ++uses};
 }
 
 static void store(int64_t n, int64_t address, int64_t count)

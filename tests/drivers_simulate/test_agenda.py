@@ -10,7 +10,7 @@ times = st.one_of(st.integers(0, 6), st.just(int(NEVER)))
 
 
 @given(
-    slots=st.integers(1, 20),
+    slots=st.integers(1, 150),
     data=st.data(),
 )
 def test_the_earliest_fires_first_and_of_equals_the_lowest(slots, data):

@@ -4,7 +4,8 @@ Every node has the same few kinds of pending things, each at most once, so a slo
 and to move or to cancel one is to write its time.  Slots stand in groups.  The tree is a tournament
 of groups: each inner place holds the slot that fires first below it; of equal times the lower slot,
 which is the lower (node, kind).  An event moves several slots of the one or two nodes that it is
-about, so a group whose slots move is noted, and its matches are played when somebody asks.
+about, so a group whose slots move is noted, and its matches are played when somebody asks: within
+the first groups alone, as far as anything has been pending.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ class Agenda(NamedTuple):
     firsts: NDArray[np.int64]  # and when that fires
     moved: NDArray[np.int64]  # how many groups have moved since anybody asked, and then which
     is_noted: NDArray[np.int64]  # shape (groups,): 1 for these
+    height: NDArray[
+        np.int64
+    ]  # shape (1,): of the part of the tree above the first 2 ** height groups
 
 
 def new_agenda(slots: int) -> Agenda:
@@ -45,6 +49,7 @@ def new_agenda(slots: int) -> Agenda:
         np.full(2 * groups, NEVER),
         np.zeros(1 + groups, np.int64),
         np.zeros(groups, np.int64),
+        np.zeros(1, np.int64),
     )
 
 
@@ -67,20 +72,32 @@ def earliest(agenda):
     for i in range(1, agenda.moved[0] + 1):
         group = agenda.moved[i]
         agenda.is_noted[group] = 0
+        while group >> agenda.height[0]:
+            _heighten(agenda)
         _play(agenda, group)
     agenda.moved[0] = 0
-    return agenda.winners[1]
+    return agenda.winners[agenda.is_noted.size >> agenda.height[0]]
+
+
+@step
+def _heighten(agenda):
+    """Play among twice as many groups, of which nothing was pending in the second half."""
+    top = agenda.is_noted.size >> agenda.height[0]
+    agenda.height[0] += 1
+    agenda.winners[top >> 1] = agenda.winners[top]
+    agenda.firsts[top >> 1] = agenda.firsts[top]
 
 
 @step
 def _play(agenda, group):
     """Find the first of ``group``, and of all that it is a part of, as far as that changes."""
     winner, first = _first_of_group(agenda.times, group << GROUP_BITS)
-    place = group + (agenda.winners.size >> 1)
+    place = group + agenda.is_noted.size
+    top = agenda.is_noted.size >> agenda.height[0]
     while agenda.winners[place] != winner or agenda.firsts[place] != first:
         agenda.winners[place] = winner
         agenda.firsts[place] = first
-        if place == 1:
+        if place == top:
             break
         other, at = agenda.winners[place ^ 1], agenda.firsts[place ^ 1]
         is_other = (at < first) | ((at == first) & (other < winner))

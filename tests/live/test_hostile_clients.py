@@ -20,6 +20,7 @@ from nicscope.live import layout
 
 RC, XRC_SEND, XRC_RECV = 2, 9, 10
 RINGS_BYTES = 1 << 14
+PAGE = 4096
 TURNS = int(os.environ.get("NICSCOPE_HOSTILE_TURNS", "200"))
 
 
@@ -54,6 +55,15 @@ def test_memory_that_is_not_there_is_not_registered(client):
     assert client.ask("REG_MR", pd, 2**64 - 4096, 8192, 0, 1)[0] == errno.EINVAL
     assert client.ask("REG_MR", pd, 4096, 2**62, 0, 1)[0] == errno.ENOMEM
     assert client.ask("REG_MR", pd, 2**63, 0, 0, 1)[0] == errno.EINVAL
+
+
+@pytest.mark.parametrize("iova", [2**63 - 1, 2**63, 2**64 - PAGE, 2**64 - 1])
+def test_memory_is_not_registered_by_addresses_that_no_process_has(client, iova):
+    client.hello()
+    _, pd, *_ = client.ask("ALLOC_PD")
+    buffer = ctypes.create_string_buffer(2 * PAGE)
+    assert client.ask("REG_MR", pd, ctypes.addressof(buffer), PAGE, iova, 1)[0] == errno.EINVAL
+    assert client.ask("REG_MR", pd, ctypes.addressof(buffer), PAGE, 0, 1)[0] == 0
 
 
 @pytest.mark.parametrize(("kind", "queues"), [(XRC_SEND, "send"), (XRC_RECV, "")])

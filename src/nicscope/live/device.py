@@ -44,6 +44,7 @@ LIVE_SIZE = msgspec.structs.replace(PORTS, regions=1 << 13, queues=257, connecti
 ACCESS = calls.LOCAL_WRITE | calls.REMOTE_WRITE | calls.REMOTE_READ | calls.REMOTE_ATOMIC
 OPTIONAL = 0x3FF00000 | 1 << 7  # flags that may be ignored, huge pages among them
 PAGE = 4096
+_LAST_ADDRESS = (1 << 63) - PAGE
 # Completions of a queue: assumed, of the order of present cards; libfabric asks for 2**18.
 MOST_CQE = 1 << 20
 
@@ -186,8 +187,11 @@ class LiveDevice(Device):
     ) -> Region:
         """Register memory of the process.
 
-        Errors: as ``register``; EFAULT where the process has nothing.
+        Errors: as ``register``; EFAULT where the process has nothing; EINVAL for addresses that no
+        process can have.
         """
+        if iova + length > _LAST_ADDRESS:
+            raise Refused(errno.EINVAL)
         mapped = self._map_process(address, length, access)
         try:
             made = self.register(pd, mapped + address % PAGE, length, iova, access & ~OPTIONAL)
@@ -201,7 +205,7 @@ class LiveDevice(Device):
         """Map pages that are to stand for those of the process; where.  Errors: as ``register``."""
         if access & ~(ACCESS | calls.MW_BIND | OPTIONAL):
             raise Refused(errno.EOPNOTSUPP)
-        if length < 0 or address < 0 or address + length > (1 << 63) - PAGE:
+        if length < 0 or address < 0 or address + length > _LAST_ADDRESS:
             raise Refused(errno.EINVAL)
         first, pages = address - address % PAGE, -(-(address % PAGE + length) // PAGE)
         if pages > self._fabric.frames:

@@ -133,10 +133,14 @@ class Machine:
         # It tells of its environment, which others use to join, and goes on to hold the machine.
         told = shlex.quote(f"env -0 > {self._said}.part; mv {self._said}.part {self._said}; cat")
         self._said.unlink(missing_ok=True)
-        self.begun = subprocess.Popen(
-            [*shlex.split(words), *shlex.split(f"sh -c {told}")], env=mine, stdin=subprocess.PIPE,
-            stdout=(folder / "report").open("wb"), stderr=(folder / "errors").open("wb"),
-        )  # fmt: skip
+        with (folder / "report").open("wb") as report, (folder / "errors").open("wb") as errors:
+            self.begun = subprocess.Popen(
+                [*shlex.split(words), *shlex.split(f"sh -c {told}")],
+                env=mine,
+                stdin=subprocess.PIPE,
+                stdout=report,
+                stderr=errors,
+            )
         self.folder = folder
         until = time.monotonic() + PATIENCE_S
         while not self._said.exists() or not self.socket.exists():

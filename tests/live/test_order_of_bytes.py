@@ -81,7 +81,7 @@ def test_small_messages_side_by_side_are_read_together(run):
 
 @pytest.mark.parametrize("size", [8, 64, 4096, 65536])
 def test_an_answer_to_a_peer_has_the_bytes_as_they_are_then(run, size):
-    """A peer that posted two reads, of a flag and of what it is for, sees both or the older one."""
+    """A peer that reads a flag, and then the data that it announces, relies on their order."""
     steps = ("own", 0, size, "answer", 0, size, "change", "answer", 0, size, "change")
 
     told = run("read_ahead", *steps, "own", 0, size, "answer", 0, size, "own", 0, size)

@@ -137,6 +137,7 @@ def _add_code(digest: Any, code: types.CodeType, docstring: str | None) -> dict[
 
 
 def _globals_of(code: types.CodeType) -> dict[str, set[str]]:
+    """The globals that ``code`` itself reads, and the attributes that it takes from each."""
     names: dict[str, set[str]] = {}
     words = code.co_code
     high = 0

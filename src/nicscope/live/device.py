@@ -44,7 +44,7 @@ LIVE_SIZE = msgspec.structs.replace(PORTS, regions=1 << 13, queues=257, connecti
 ACCESS = calls.LOCAL_WRITE | calls.REMOTE_WRITE | calls.REMOTE_READ | calls.REMOTE_ATOMIC
 OPTIONAL = 0x3FF00000 | 1 << 7  # flags that may be ignored, huge pages among them
 PAGE = 4096
-_LAST_ADDRESS = (1 << 63) - PAGE
+_LAST_ADDRESS = (1 << 63) - PAGE  # the firmware reckons with int64
 # Completions of a queue: assumed, of the order of present cards; libfabric asks for 2**18.
 MOST_CQE = 1 << 20
 

@@ -110,7 +110,8 @@ static void move(mover moves, int64_t n, int64_t address, int64_t count)
 /* Each packet would be a system call.  A program may not change what it sends until that has ended, so
  * bytes behind a packet's may be read ahead, as files are, and read once for several requests: for as
  * long as no program has posted anything new.  What answers a peer's request may change at any time,
- * and a peer's requests see its changes in their order, so that is read as it is then. */
+ * and a peer's requests see its changes in their order, so that is read as it is then.
+ * Assumed: extents of up to 2 MiB in all for each program, some messages of a MiB. */
 enum { AHEADS = 32, LEAST_AHEAD = PAGE, MOST_AHEAD = 1 << 16, MOST_BEHIND = 1 << 16 };
 struct extent { int64_t begin, end, there, window; uint64_t generation, used; }; /* there: in the process; 0: not as in frames */
 static struct extent ahead[MAX_NODES][AHEADS];

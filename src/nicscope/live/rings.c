@@ -195,7 +195,10 @@ static int64_t node_of(const uint8_t *gid, int *is_v4)
 	int64_t n = gid[15] - 1;
 	*is_v4 = gid[0] == 0;
 	gid_of(its, n, *is_v4);
-	return n >= 0 && n < NODES && !memcmp(its, gid, sizeof its) ? n : -1;
+	if (n >= 0 && n < NODES && !memcmp(its, gid, sizeof its))
+		return n;
+	*is_v4 = 0;
+	return -1;
 }
 
 /* Multicast groups, by address; queue pairs that are in them. */

@@ -31,9 +31,7 @@ class Agenda(NamedTuple):
     firsts: NDArray[np.int64]  # and when that fires
     moved: NDArray[np.int64]  # how many groups have moved since anybody asked, and then which
     is_noted: NDArray[np.int64]  # shape (groups,): 1 for these
-    height: NDArray[
-        np.int64
-    ]  # shape (1,): of the part of the tree above the first 2 ** height groups
+    height: NDArray[np.int64]  # shape (1,): of the tree over the first groups, 2 ** height of them
 
 
 def new_agenda(slots: int) -> Agenda:
